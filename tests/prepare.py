@@ -23,7 +23,7 @@ VENV = ROOT / ".venv"
 BUILD = ROOT / ".build"
 COLLECTIONS = BUILD / "collections"
 COLLECTION = COLLECTIONS / "ansible_collections" / "glidein" / "ops"
-# awx.awx, which only the role awx needs. PyPI has it within the package `ansible`.
+# awx.awx, which only the playbook awx needs. PyPI has it within the package `ansible`.
 AWX_COLLECTIONS = BUILD / "awx"
 AWX_PACKAGE = "ansible==12.3.0"
 PROMETHEUS = BUILD / "prometheus" / "usr" / "bin"

@@ -20,6 +20,8 @@
 #                                 the gateway if its queue has been empty for so long (0: never)
 #   gateway unfinished            prints the number of jobs that are queued or running
 #   gateway cancel                cancels all jobs and waits until the batch system has done so
+#   gateway check                 fails with HTCondor's message if it refuses the routes of a condor_config, which is read
+#                                 from standard input
 #   gateway route [FILE]          prints the route that accepts each job of a file (or standard input) of ClassAds, and
 #                                 the attributes that it sets; submits nothing
 #
@@ -491,14 +493,56 @@ received() {
         { printf "%s\nJobUniverse = 5\nOwner = \"%s\"\nClusterId = %d\nProcId = 0\n\n", $0, user, NR }' "$1"
 }
 
+# Run HTCondor's tool for routes with the configuration $1.
+router_info() {
+    config=$1
+    shift
+    tool timeout 60 env CONDOR_CONFIG="$config" "$dir/release/bin/condor_job_router_info" "$@"
+}
+
+# Run it in the directory $1, and print the errors. Those of a route are in `out`, because the job router logs them and
+# continues without the route.
+router_errors() {
+    (
+        cd "$1" || exit
+        shift
+        router_info "$@" -diagnostic >out 2>err
+        result=$?
+        [ $result -eq 0 ] || [ -s err ] || echo "condor_job_router_info failed: exit status $result" >err
+        cat err
+        grep -E '^(CONFIGURATION )?ERROR: |^WARNING: none of |^JOB_ROUTER_.* error: |^route .* not found |^failure in ' out
+        line=$(sed -n 's/^Configuration Error Line \([0-9]*\) .*/\1/p' err)
+        [ -z "$line" ] || sed -n "${line}s/^/line $line: /p" condor_config
+    )
+}
+
+# HTCondor reads the commands of routes and transforms when it applies them. So each route is applied to a job, and its
+# requirements, with those of the transforms, become an attribute of this job.
+check() {
+    new=$(mktemp -d "$dir/check.XXXXXX") || fail "$dir cannot be written"
+    cat >"$new/condor_config"
+    errors=$(router_errors "$new" "$new/condor_config" -config)
+    echo 'RequestCpus = 1' | received - >"$new/job"
+    for name in $(sed -n 's/^Routes will be matched in this order: //p' "$new/out" | tr -d ,); do
+        sed -E 's/^([[:space:]]*)REQUIREMENTS[[:space:]]/\1SET GatewayRequirements /I' "$new/condor_config" >"$new/applied"
+        printf '%s\n' "JOB_ROUTER_ROUTE_NAMES = $name" 'JOB_ROUTER_SOURCE_JOB_CONSTRAINT = true' >>"$new/applied"
+        errors="$errors
+$(router_errors "$new" "$new/applied" -ignore-prior-routing -route-jobs /dev/null -jobads "$new/job")"
+    done
+    rm -r "$new"
+    errors=$(echo "$errors" | awk 'NF && !printed[$0]++')
+    [ -z "$errors" ] || fail "HTCondor refuses the routes:
+$errors"
+}
+
 route() {
-    set_by_routes=$(sed -nE 's/^  (SET|EVALSET|DEFAULT) ([A-Za-z0-9_]+) .*/\2/p' "$dir/condor_config" | tr '\n' ' ')
-    [ -n "$set_by_routes" ] || fail "the gateway has no routes (glidein_gateway_routes)"
+    grep -q '^DAEMON_LIST = .*JOB_ROUTER' "$dir/condor_config" || fail "the gateway has no routes (glidein_gateway_routes)"
+    set_by_routes=$(sed -nE 's/^[[:space:]]*(SET|EVALSET|DEFAULT)[[:space:]]+([A-Za-z0-9_]+)[[:space:]].*/\2/Ip' \
+        "$dir/condor_config" | tr '\n' ' ')
     jobs=$(received "$1") && [ -n "$jobs" ] || fail "expected ClassAds, separated by empty lines"
     # The jobs of the file would use up the limits of a route.
-    sed '/^  MaxJobs = /d; /^  MaxIdleJobs = /d' "$dir/condor_config" >"$dir/condor_config.$$" || exit 1
-    routed=$(printf '%s\n\n' "$jobs" | tool env CONDOR_CONFIG="$dir/condor_config.$$" \
-        "$dir/release/bin/condor_job_router_info" -ignore-prior-routing -route-jobs - -jobads -)
+    sed -E '/^[[:space:]]*Max(Idle)?Jobs[[:space:]]*=/Id' "$dir/condor_config" >"$dir/condor_config.$$" || exit 1
+    routed=$(printf '%s\n\n' "$jobs" | router_info "$dir/condor_config.$$" -ignore-prior-routing -route-jobs - -jobads -)
     result=$?
     rm "$dir/condor_config.$$"
     [ $result -eq 0 ] || fail "condor_job_router_info failed: $routed"
@@ -553,12 +597,13 @@ unfinished)
     fi
     ;;
 cancel) cancel ;;
+check) check ;;
 route) route "${2:--}" ;;
 ssh) ssh_command ;;
 blahpd) blahpd ;;
 ft-gahp) ft_gahp ;;
 *)
     fail "expected run, keep, install, restart, stop, uninstall, unpack, token, renew, status, attributes, unfinished," \
-        "cancel, route, ssh, blahpd or ft-gahp"
+        "cancel, check, route, ssh, blahpd or ft-gahp"
     ;;
 esac

@@ -9,7 +9,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summa
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import WAITING, with_job
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import sites_of_play
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 
 ARGUMENT_SPEC = {
     "lease": {"type": "bool", "default": True},
@@ -36,7 +35,7 @@ class ActionModule(ActionBase):
         sites, tokens = sites_of_play(hostvars, task_vars["ansible_play_hosts"], has_queues=not options["validate"])
         try:
             if options["validate"]:
-                cycle.validate(variables, sites, make_scheduler)
+                cycle.validate(variables, sites)
                 found = {}
             elif options["job"]:
                 found = self._explained(variables, sites, tokens, options["job"], options["schedd"])
@@ -57,7 +56,7 @@ class ActionModule(ActionBase):
         found = {"demand": cycle.read_demand(variables, sites, tokens), "plan": {}, "lease": {}, "orders": {}}
         if found["demand"].get("failed"):
             return found
-        found["plan"] = cycle.plan_sites(variables, sites, make_scheduler, **found["demand"])
+        found["plan"] = cycle.plan_sites(variables, sites, **found["demand"])
         if found["plan"].get("failed"):
             return found
         tokens = {} if self._task.check_mode else tokens
@@ -75,9 +74,9 @@ class ActionModule(ActionBase):
         demand = cycle.read_demand(variables, sites, tokens)
         if demand.get("failed"):
             # The queues can still be shown.
-            plan = cycle.plan_sites(variables, sites, make_scheduler, {"groups": []}, {"entries": []})
+            plan = cycle.plan_sites(variables, sites, {"groups": []}, {"entries": []})
         else:
-            plan = cycle.plan_sites(variables, sites, make_scheduler, explain=explain, **demand)
+            plan = cycle.plan_sites(variables, sites, explain=explain, **demand)
         if plan.get("failed"):
             raise InputError(plan["msg"])
         return {
@@ -94,6 +93,5 @@ class ActionModule(ActionBase):
         plan = {}
         if job["state"] in WAITING and job["group"] is not None and not demand.get("failed"):
             wanted = with_job(demand["demand"], job)
-            supply, group = demand["supply"], job["group"]["id"]
-            plan = cycle.plan_sites(variables, sites, make_scheduler, wanted, supply, group)
+            plan = cycle.plan_sites(variables, sites, wanted, demand["supply"], job["group"]["id"])
         return {"job": job, "demand": demand, "plan": plan}

@@ -9,6 +9,7 @@ import re
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import site_drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import (
     VARIABLES,
@@ -21,7 +22,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.v
     without_secrets,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
 
 ARGUMENT_SPEC = {
     "facts": {"type": "dict", "required": True},

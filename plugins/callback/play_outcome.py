@@ -5,33 +5,28 @@
 DOCUMENTATION = r"""
 name: play_outcome
 type: notification
-short_description: Write the outcome of ansible-playbook to a file
+short_description: Write the outcome of a scheduled run
 version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Writes a JSON file (mode 0600, atomically) when ansible-playbook ends, for the program that started it. The role
-    P(glidein.ops.controller#role) uses it.
-  - C(failed) lists the tasks that failed without C(ignore_errors), and the hosts that were unreachable without
-    C(ignore_unreachable), each with C(host), C(task) and C(msg). The messages of tasks with C(no_log) are hidden.
+  - Internal. The command C(run), which the roles P(glidein.ops.controller#role) and P(glidein.ops.pull#role) schedule,
+    enables it and sets its environment variables. Without them, nothing is written.
+  - Writes a record (JSON) and metrics when ansible-playbook ends.
+  - C(failed) in the record lists the tasks that failed without C(ignore_errors), and the hosts that were unreachable
+    without C(ignore_unreachable), each with C(host), C(task) and C(msg). The messages of tasks with C(no_log) are
+    hidden.
   - C(cycle) has C(submitted), C(cancelled) and C(problems) of C(glidein.ops.cycle); otherwise it is null.
-  - C(busy) is true if another cycle held the lock of the inventory, so that this one did nothing.
+  - A cycle that did nothing, because another cycle held the lock of the inventory, has no outcome.
 requirements:
   - Enabled in the configuration of Ansible, for example by C(callbacks_enabled).
-options:
-  path:
-    description:
-      - The file. Without it, nothing is written.
-    type: path
-    env:
-      - name: GLIDEIN_PLAY_OUTCOME
 """
 
-import json
+import os
 
 from ansible.plugins.callback import CallbackBase
-from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_lock import is_refused
+from ansible_collections.glidein.ops.plugins.module_utils.controller.run_outcome import Run
 
 
 class CallbackModule(CallbackBase):
@@ -55,14 +50,14 @@ class CallbackModule(CallbackBase):
             self._add(result)
 
     def v2_playbook_on_stats(self, stats):
-        path = self.get_option("path")
-        if path:
-            # set_stats of cycle.yml, which is for no single host.
-            cycle = (stats.custom or {}).get("_run", {}).get("cycle_outcome")
-            if cycle:  # before ansible-core 2.19, templates give numbers as text
-                cycle = dict(cycle, submitted=int(cycle["submitted"]), cancelled=int(cycle["cancelled"]))
-            outcome = {"failed": self._failed, "cycle": cycle, "busy": is_refused()}
-            write_atomically(path, json.dumps(outcome, default=str))
+        if is_refused():
+            return
+        # set_stats of cycle.yml, which is for no single host.
+        cycle = (stats.custom or {}).get("_run", {}).get("cycle_outcome")
+        if cycle:  # before ansible-core 2.19, templates give numbers as text
+            cycle = dict(cycle, submitted=int(cycle["submitted"]), cancelled=int(cycle["cancelled"]))
+        # The command `run` replaces the status of a failure by that of ansible-playbook.
+        Run(dict(os.environ)).end(2 if self._failed else 0, self._failed, cycle)
 
     def _add(self, result):
         found = result._result

@@ -48,3 +48,22 @@ attributes:
     support: N/A
     details: The module only reads.
 """
+
+    # Modules that change something.
+    CHANGES = r"""
+options: {}
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+"""
+
+    CHANGES_WITH_DIFF = r"""
+options: {}
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+"""

@@ -8,13 +8,11 @@ class ModuleDocFragment:
     DOCUMENTATION = r"""
 options:
   _input:
-    description:
-      - C(hostvars).
+    description: C(hostvars).
     type: dict
     required: true
   hosts:
-    description:
-      - Names of the hosts.
+    description: Names of the hosts.
     type: list
     elements: str
     required: true

@@ -9,6 +9,7 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
+  - This is internal and may change in any version.
   - Returns C(glidein_demand_token) of each host, by the name of its site, for the role
     P(glidein.ops.demand_server#role). A token that cannot be read is an error.
 extends_documentation_fragment:

@@ -9,8 +9,7 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Sorts the sites of hosts by whether C(glidein_revoked) is true, and returns their names (C(glidein_site), else the
-    name of the host) and credentials (C(glidein_credential), else V(token)).
+  - This is internal and may change in any version.
 extends_documentation_fragment:
   - glidein.ops.hosts
 positional: hosts
@@ -24,11 +23,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description:
-    - Two lists, C(trusted) and C(revoked). Each site in them is a mapping with C(site), C(credential), V(token) or
-      V(pool_password), and C(supplied), whether C(glidein_credential_file) is set. In C(trusted), each name is there
-      once; the last host decides.
-    - C(revoked_hosts) has the names of the hosts of revoked sites.
+  description: C(trusted) and C(revoked), lists of mappings with C(site), C(credential) and C(supplied), whether
+    C(glidein_credential_file) is set; and C(revoked_hosts), names. In C(trusted), each name is there once; the last
+    host decides.
   type: dict
 """
 

@@ -9,6 +9,7 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
+  - This is internal and may change in any version.
   - Returns what C(glidein.ops.explain) shows. Lines have at most 100 columns.
 options:
   _input:

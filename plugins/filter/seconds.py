@@ -9,12 +9,11 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Returns a duration in seconds. The forms are those of C(walltime) in C(glidein_entries).
+  - This is internal and may change in any version.
 positional: minimum, variable
 options:
   _input:
-    description:
-      - Seconds as a number, or text such as V(48h), V(90m), V(1d12h), V(45s), V(2:30:00) or V(1-12:00:00).
+    description: A duration in the forms of C(walltime) in C(glidein_entries), see C(docs/variables.md).
     type: raw
     required: true
   minimum:
@@ -41,8 +40,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description:
-    - Seconds.
+  description: Seconds.
   type: int
 """
 

@@ -9,28 +9,23 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Returns the names of the hosts for which some variables are true and others are not.
-  - A variable that is missing is not true. An empty list or mapping is not true.
+  - This is internal and may change in any version.
+  - A variable that is missing, an empty list and an empty mapping are not true.
 options:
   with_all:
-    description:
-      - Names of variables that must all be true.
+    description: Names of variables that must all be true.
     type: list
     elements: str
   with_any:
-    description:
-      - Names of variables of which at least one must be true.
+    description: Names of variables of which at least one must be true.
     type: list
     elements: str
   without:
-    description:
-      - Names of variables none of which may be true.
+    description: Names of variables none of which may be true.
     type: list
     elements: str
   strict:
-    description:
-      - Whether a variable that cannot be decrypted, or that refers to an undefined variable, is an error. Otherwise a
-        warning names it, and its host is not selected.
+    description: Whether a variable that cannot be read is an error. Otherwise a warning names it.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -48,8 +43,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description:
-    - Names of hosts, in the order of O(hosts).
+  description: Names of hosts, in the order of O(hosts).
   type: list
   elements: str
 """

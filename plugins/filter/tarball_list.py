@@ -9,11 +9,10 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Returns the tarballs that the file C(tarballs.list) of the role P(glidein.ops.tarball#role) names.
+  - This is internal and may change in any version.
 options:
   _input:
-    description:
-      - Content of the file, with one tarball on each line.
+    description: Content of C(tarballs.list) of the role P(glidein.ops.tarball#role).
     type: str
     required: true
 """
@@ -26,9 +25,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description:
-    - One mapping for each tarball, with C(name), C(arch), C(glibc), C(htcondor) (its version), C(platform),
-      C(sha256), C(file), and C(line), the whole line.
+  description: One mapping for each line, with its fields by their names, and C(line), the whole line.
   type: list
   elements: dict
 """

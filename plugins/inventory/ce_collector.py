@@ -10,21 +10,14 @@ author:
   - the glidein.ops authors (@glidein-ops)
 description:
   - Reads the ads of schedds that have a resource catalogue (C(OSG_ResourceCatalog)) from one or several collectors,
-    such as the central collector of the OSG, or the collector of a pool that has gateways.
-  - Makes one host of each CE (C(glidein_scheduler=htcondor_ce)) and of each gateway (C(glidein_scheduler=gateway)),
-    with C(glidein_entries) from its catalogue.
-  - Each host is in the groups C(glidein_sites), C(ce_catalogue), C(ce_group_NAME) of its resource group, and
-    C(ce_batch_NAME) of each batch system. Other characters than letters, digits and underscores become underscores.
+    such as the central collector of the OSG, or the collector of a pool that has gateways. Makes one host of each CE
+    and of each gateway, with C(glidein_entries) from its catalogue.
+  - C(docs/ce-collector.md) has examples, the groups and variables of the hosts, how an item becomes an entry, and what
+    happens if a collector does not answer or an ad is invalid.
   - A host has the variables C(ce_resource), C(ce_resource_group), C(ce_batch_systems), C(ce_allowed_vos) (empty if all
     VOs are allowed), C(ce_collector), and C(ce_version) of a CE. O(groups), O(keyed_groups) and O(compose) can use
     them.
-  - The queries are not authenticated, unless the environment variable C(CONDOR_CONFIG) names a configuration of
-    HTCondor.
-  - An invalid ad or item of a catalogue is skipped, with a warning. Only the newest ad of a CE is used.
-  - If a collector does not answer, its cached answer is used, otherwise the other collectors. If no collector answers,
-    and there is no cached answer, the inventory is an error.
   - The name of the inventory file must end with C(ce_collector.yml) or C(ce_collector.yaml).
-  - C(docs/ce-collector.md) has examples.
 requirements:
   - htcondor >= 25.0
 extends_documentation_fragment:
@@ -32,8 +25,7 @@ extends_documentation_fragment:
   - ansible.builtin.inventory_cache
 options:
   plugin:
-    description:
-      - The name of this plugin.
+    description: The name of this plugin.
     type: str
     required: true
     choices: [glidein.ops.ce_collector]
@@ -45,61 +37,49 @@ options:
     elements: str
     required: true
   timeout:
-    description:
-      - Time limit for the answers of all collectors, in seconds.
+    description: Time limit for the answers of all collectors, in seconds.
     type: int
     default: 30
   vo:
-    description:
-      - Only entries that this VO may use.
+    description: Only entries that this VO may use.
     type: str
   batch_systems:
-    description:
-      - Only CEs with one of these batch systems, such as V(slurm) or V(htcondor).
+    description: Only CEs with one of these batch systems, such as V(slurm) or V(htcondor).
     type: list
     elements: str
     default: []
   resources:
-    description:
-      - Only CEs with one of these names (C(OSG_Resource)).
+    description: Only CEs with one of these names (C(OSG_Resource)).
     type: list
     elements: str
     default: []
   resource_groups:
-    description:
-      - Only CEs of one of these resource groups (C(OSG_ResourceGroup)).
+    description: Only CEs of one of these resource groups (C(OSG_ResourceGroup)).
     type: list
     elements: str
     default: []
   min_cpus:
-    description:
-      - Only entries whose largest pilots have so many cores.
+    description: Only entries whose largest pilots have so many cores.
     type: int
     default: 1
   min_memory_mb:
-    description:
-      - Only entries whose largest pilots have so much memory, in MB.
+    description: Only entries whose largest pilots have so much memory, in MB.
     type: int
     default: 1
   min_walltime:
-    description:
-      - Only entries with this walltime, such as V(24h). Entries without C(MaxWallTime) have any walltime.
+    description: Only entries with this walltime, such as V(24h), or without C(MaxWallTime).
     type: str
     default: 0s
   walltime:
-    description:
-      - Walltime of glideins of an entry without C(MaxWallTime).
+    description: Walltime of glideins of an entry without C(MaxWallTime).
     type: str
     default: 24h
   disk_per_core_mb:
-    description:
-      - Disk of a glidein for each of its cores, in MB. Catalogues do not have it. A glidein that finds less offers
-        that, down to 1000 MB for each core.
+    description: Disk of a glidein for each of its cores, in MB. Catalogues do not have it.
     type: int
     default: 5000
   show_warnings:
-    description:
-      - Shows a warning for each invalid ad or item.
+    description: Shows a warning for each invalid ad or item.
     type: bool
     default: true
 """
@@ -112,10 +92,6 @@ collectors: [ce-collector.example.org]
 vo: icecube
 min_cpus: 8
 min_walltime: 24h
-cache: true
-cache_plugin: ansible.builtin.jsonfile
-cache_connection: ~/.cache/glidein.ops/ce_collector
-cache_timeout: 3600
 ---
 # pool.ce_collector.yml: the gateways of a pool. All glideins are submitted on the access point.
 plugin: glidein.ops.ce_collector
@@ -131,6 +107,7 @@ keyed_groups:
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
+from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue.collectors import query
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue.sites import (
     ADDRESS,
@@ -140,7 +117,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogu
 )
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 

@@ -9,15 +9,13 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Locks the directory of each inventory source for the process that evaluates the lookup, until that process ends.
-    Returns V(true) if the process holds the locks, V(false) if another process does.
-  - The lock is held by C(flock). It ends with the process, also when the process is killed.
+  - Locks the directory of each inventory source (C(flock)) until the process that evaluates the lookup ends.
+    C(docs/variables.md) describes the lock.
   - Use it in the C(when) of an M(ansible.builtin.meta) task. Ansible evaluates that in its main process. The conditions
     of other tasks are evaluated in worker processes, which end with the task.
 options:
   _terms:
-    description:
-      - Files or directories to lock instead of the directories of the inventory sources. Empty texts are ignored.
+    description: Files or directories to lock instead of those of the inventory sources. Empty texts are ignored.
 """
 
 EXAMPLES = r"""
@@ -28,8 +26,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _raw:
-  description:
-    - One truth value.
+  description: V(true) if the process holds the locks, V(false) if another process does.
   type: list
   elements: bool
 """

@@ -10,21 +10,14 @@ author:
   - the glidein.ops authors (@glidein-ops)
 description:
   - Returns the value of C(ansible_ssh_args) for hosts whose login needs a person. Ansible's ordinary ssh connection
-    plugin then uses the session that M(glidein.ops.ssh_session) has opened, and never opens a connection itself.
-    Without a live session, a task fails at once, and no packet leaves the controller.
-  - The session's socket has a name of 16 hex digits, made of C(ansible_host), C(ansible_user), C(ansible_port),
-    C(ansible_ssh_common_args) and C(glidein_ssh_session_args) of the host.
+    plugin then uses the session that M(glidein.ops.ssh_session) has opened. Without a live session, a task fails at
+    once, and no packet leaves the controller. C(docs/two-factor.md) describes sessions.
 options:
   _terms:
-    description:
-      - Not used.
+    description: Not used.
   directory:
-    description:
-      - Directory of the sessions' sockets. Its path must be short, on a local file system that supports sockets.
-      - The default is the host's variable C(glidein_ssh_session_dir), or C(~/.glidein-ops/ssh).
+    description: Directory of the sessions' sockets. The default is the host's variable C(glidein_ssh_session_dir).
     type: str
-seealso:
-  - module: glidein.ops.ssh_session
 """
 
 EXAMPLES = r"""
@@ -36,8 +29,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _raw:
-  description:
-    - One text for C(ansible_ssh_args).
+  description: One text for C(ansible_ssh_args).
   type: list
   elements: str
 """

@@ -8,32 +8,25 @@ module: cached_fetch
 short_description: Fetch a file to the controller unless the controller has it
 version_added: 0.1.0
 description:
-  - Fetches a file whose SHA-256 is known. If the controller has the same file, the module does not read the target.
-  - Hosts whose tasks run at the same time take turns, so the file is fetched once.
+  - This is internal and may change in any version.
+  - If the controller has a file with this SHA-256, the module does not read the target. Hosts take turns, so that the
+    file is fetched once.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
-attributes:
-  check_mode:
-    support: full
-    details: Fetches nothing.
-  diff_mode:
-    support: none
+  - glidein.ops.attributes.changes
 options:
   src:
-    description:
-      - File on the target.
+    description: File on the target.
     type: str
     required: true
   dest:
-    description:
-      - File on the controller. It gets mode 0600, its directory 0700.
+    description: File on the controller. It gets mode 0600, its directory 0700.
     type: path
     required: true
   sha256:
-    description:
-      - SHA-256 that the file must have, in hexadecimal digits.
+    description: SHA-256 that the file must have, in hexadecimal digits.
     type: str
     required: true
 """
@@ -51,5 +44,4 @@ dest:
   description: The file on the controller, absolute.
   returned: success
   type: str
-  sample: /home/pilot/.cache/glidein.ops/native.tar.gz
 """

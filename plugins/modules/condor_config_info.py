@@ -8,9 +8,8 @@ module: condor_config_info
 short_description: Read settings of HTCondor
 version_added: 0.1.0
 description:
-  - Reads settings of HTCondor's configuration on this host, or of a running daemon, with C(condor_config_val).
-  - Optionally waits until the settings contain given words, because a daemon takes a moment to read a new
-    configuration.
+  - This is internal and may change in any version.
+  - Reads settings with C(condor_config_val), from the configuration files of this host or from a running daemon.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -18,34 +17,25 @@ extends_documentation_fragment:
   - glidein.ops.attributes.info
 options:
   names:
-    description:
-      - Names of settings.
+    description: Names of settings.
     type: list
     elements: str
     default: []
   daemon:
-    description:
-      - Ask this running daemon. Without it, the configuration files are read.
+    description: The running daemon to ask. Without it, the configuration files are read.
     type: str
     choices: [collector, master, negotiator, schedd]
   contains:
-    description:
-      - Words that a setting must contain, as a list by the setting's name. These settings are read, too.
+    description: Words that a setting must contain, as a list by the setting's name. These settings are read, too.
     type: dict
     default: {}
   timeout:
-    description:
-      - Seconds to wait until the settings contain the words of O(contains).
+    description: Seconds to wait for the words of O(contains). A daemon takes a moment to read a new configuration.
     type: int
     default: 0
 """
 
 EXAMPLES = r"""
-- name: Read where HTCondor stores keys
-  glidein.ops.condor_config_info:
-    names: [SEC_PASSWORD_DIRECTORY]
-  register: condor
-
 - name: Wait until the collector has read its new configuration
   glidein.ops.condor_config_info:
     daemon: collector
@@ -58,20 +48,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 config:
-  description: The value of each setting; null if it is not defined or cannot be read.
+  description: The value of each setting by its name; null if it is not defined or cannot be read.
   returned: success
   type: dict
-  sample: {SEC_PASSWORD_DIRECTORY: /etc/condor/passwords.d}
 missing:
-  description: For each setting that lacks words of O(contains), these words.
+  description: For each setting that lacks words of O(contains), the list of these words.
   returned: success
   type: dict
-  sample: {}
 error:
   description: Why the settings cannot be read, for example because HTCondor is not installed; otherwise empty.
   returned: success
   type: str
-  sample: ""
 """
 
 import time

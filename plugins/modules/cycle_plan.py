@@ -5,11 +5,10 @@
 
 DOCUMENTATION = r"""
 module: cycle_plan
-short_description: Internal - plan the glideins of all hosts of the play, and lease the jobs that they are meant for
+short_description: Plan the glideins of all hosts of the play, and lease the jobs that they are meant for
 version_added: 0.1.0
 description:
-  - Internal to the playbooks C(cycle), C(status), C(explain) and C(deploy). Options and results may change in any
-    version.
+  - This is internal and may change in any version.
   - Runs once, on the controller. It reads the variables of all hosts of the play, and C(cycle_session) and
     C(cycle_queue), the results of M(glidein.ops.ssh_session) and M(glidein.ops.queue_info). It reads the demand server.
   - A site whose variables are invalid, or whose queue is not known, does not fail the task and is left as it is. In a

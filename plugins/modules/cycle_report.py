@@ -5,10 +5,10 @@
 
 DOCUMENTATION = r"""
 module: cycle_report
-short_description: Internal - report a cycle to the demand server, and summarize it
+short_description: Report a cycle to the demand server, and summarize it
 version_added: 0.1.0
 description:
-  - Internal to the playbook C(cycle). Options and results may change in any version.
+  - This is internal and may change in any version.
   - Runs once, on the controller. It reads the variables C(cycle_plan) and, of each host, C(cycle_glideins), the results
     of M(glidein.ops.cycle_plan) and M(glidein.ops.glideins). It sets the statistics C(cycle_outcome) of the run.
   - A report that the demand server refuses is a problem of the summary, and stops no other one.

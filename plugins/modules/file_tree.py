@@ -8,56 +8,40 @@ module: file_tree
 short_description: Install many files of the controller as one directory
 version_added: 0.1.0
 description:
-  - Compares a directory of the target with files of the controller, by checksum and mode. Files that are missing or
-    differ are sent together, as one tar archive. Equal files make an equal archive.
-  - A directory that does not exist gets its name when it is complete. In an existing directory each file is replaced
-    in one step.
-  - Files that are not in O(sources) stay.
+  - This is internal and may change in any version.
+  - Files that are missing on the target, or that differ in checksum or mode, are sent as one tar archive. A new
+    directory gets its name when it is complete. In an existing one, each file is replaced in one step. Other files
+    stay.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-    details: >-
-      Lists mode, first digits of the SHA-256, and path of each file that differs. With O(sources[].diff), it also shows
-      the lines that differ.
+  - glidein.ops.attributes.changes_with_diff
 options:
   path:
-    description:
-      - Directory on the target. With O(versioned), the directory that holds the versions.
+    description: Directory on the target. With O(versioned), the directory that holds the versions.
     type: path
     required: true
   sources:
-    description:
-      - The files. If two sources have the same destination, the later one is installed.
+    description: The files. If two sources have the same destination, the later one is installed.
     type: list
     elements: dict
     required: true
     suboptions:
       src:
-        description:
-          - File or directory of the controller. Of a directory, its content is installed.
+        description: File or directory of the controller. Of a directory, its content is installed.
         type: str
       content:
-        description:
-          - Content of a file, instead of O(sources[].src).
+        description: Content of a file, instead of O(sources[].src).
         type: str
       dest:
-        description:
-          - Path below O(path). Default is the name of a file, or O(path) itself for a directory.
+        description: Path below O(path). The default is the name of a file, or O(path) itself for a directory.
         type: str
       mode:
-        description:
-          - Mode of these files, four octal digits, or V(preserve) for the mode of each file on the controller. Default
-            is O(file_mode).
+        description: Mode of these files, four octal digits, or V(preserve). The default is O(file_mode).
         type: str
       diff:
-        description:
-          - Whether diff mode shows the lines of O(sources[].content) that differ. Not for secrets.
+        description: Whether diff mode shows the lines of O(sources[].content) that differ. Not for secrets.
         type: bool
         default: false
       checksums:
@@ -66,75 +50,59 @@ options:
             controller as long as the target has that content.
         type: dict
       recurse:
-        description:
-          - Include the directories below a directory.
+        description: Whether directories below a directory are included.
         type: bool
         default: true
       exclude:
-        description:
-          - Shell patterns of names of files and directories that are not installed.
+        description: Shell patterns of names of files and directories that are not installed.
         type: list
         elements: str
         default: [".*", __pycache__, "*.pyc"]
   file_mode:
-    description:
-      - Mode of files, four octal digits.
+    description: Mode of files, four octal digits.
     type: str
     default: "0600"
   directory_mode:
-    description:
-      - Mode of the directory and of those below it, four octal digits.
+    description: Mode of the directory and of those below it, four octal digits.
     type: str
     default: "0700"
   directories:
-    description:
-      - Directories below the directory that exist even if no file is in them.
+    description: Directories below the directory that exist even if no file is in them.
     type: list
     elements: str
     default: []
   versioned:
-    description:
-      - Install the files in a directory of O(path) whose name is 12 hexadecimal digits, a hash of the files, their
-        modes, and O(key).
+    description: Install in a directory of O(path) whose name is a hash of the files, their modes, and O(key).
     type: bool
     default: false
   key:
-    description:
-      - With O(versioned), text that gives the same files another version.
+    description: With O(versioned), text that gives the same files another version.
     type: str
     default: ""
   link:
-    description:
-      - With O(versioned), name of a symbolic link in O(path) that points to the version afterwards. It is replaced in
-        one step.
+    description: With O(versioned), name of a symbolic link in O(path) to the version.
     type: str
   sent:
-    description:
-      - The data that the action plugin of the same name sends from the controller. Do not set it.
+    description: The data that the action plugin sends. Do not set it.
     type: dict
     suboptions:
       version:
-        description:
-          - Name of the version.
+        description: Name of the version.
         type: str
       manifest:
-        description:
-          - SHA-256 and mode of each file.
+        description: SHA-256 and mode of each file.
         type: dict
         default: {}
       shown:
-        description:
-          - Files whose lines diff mode shows.
+        description: Files whose lines diff mode shows.
         type: list
         elements: str
         default: []
       archive:
-        description:
-          - File on the target with the missing files.
+        description: File on the target with the missing files.
         type: path
       data:
-        description:
-          - The content of such a file in Base64, if it is small.
+        description: The content of such a file in Base64, if it is small.
         type: str
 """
 
@@ -151,21 +119,18 @@ EXAMPLES = r"""
 
 RETURN = r"""
 path:
-  description: The directory on the target, absolute.
+  description: The directory with the files on the target, absolute.
   returned: success
   type: str
-  sample: /home/glidein/.glidein/mysite/3f2a9c01b2d4
 version:
-  description: Name of the version; null without O(versioned).
+  description: Name of the version, 12 hexadecimal digits; null without O(versioned).
   returned: success
   type: str
-  sample: 3f2a9c01b2d4
 files:
   description: Files that differed and were installed, or would be in check mode.
   returned: success
   type: list
   elements: str
-  sample: [glidein.sh, lib/node.sh]
 """
 
 import base64

@@ -8,10 +8,9 @@ module: job_analysis
 short_description: Read HTCondor's own analysis of a job
 version_added: 0.1.0
 description:
-  - Runs C(condor_q -better-analyze) for one job, with limits on its time and output, and returns the parts that show
-    why the job does not match. It compares the job with the machines that are in the pool now.
-  - Runs on a host with HTCondor's commands that may read the schedd, such as the schedd's own.
-  - A failure of the command is a result, RV(error), because other explanations of the job remain.
+  - This is internal and may change in any version.
+  - Runs C(condor_q -better-analyze) for one job on a host that may read its schedd, and returns why the job does not
+    match the machines that are in the pool now. A failure of the command is the result RV(error).
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -19,21 +18,16 @@ extends_documentation_fragment:
   - glidein.ops.attributes.info
 options:
   job:
-    description:
-      - Id of the job, such as V(123.0).
+    description: Id of the job, such as V(123.0).
     type: str
     required: true
   schedd:
-    description:
-      - Name of its schedd, as C(condor_status -schedd) shows it. The default is this host's schedd.
+    description: Name of its schedd, as C(condor_status -schedd) shows it. The default is this host's schedd.
     type: str
   timeout:
-    description:
-      - Seconds after which a command is stopped.
+    description: Seconds after which a command is stopped.
     type: int
     default: 30
-seealso:
-  - module: glidein.ops.cycle_plan
 """
 
 EXAMPLES = r"""
@@ -46,32 +40,27 @@ EXAMPLES = r"""
 
 RETURN = r"""
 conditions:
-  description: The conditions of the job's Requirements, each with the number of C(slots) that satisfy it.
+  description: The conditions of the job's Requirements, each with C(condition) and C(slots), how many slots satisfy it.
   returned: success
   type: list
   elements: dict
-  sample: [{slots: 0, condition: 'TARGET.GLIDEIN_Site == "nowhere"'}]
 machines:
   description: Number of machines that were considered; null if HTCondor compared none.
   returned: success
   type: int
-  sample: 1
 counts:
   description: The numbers of C(machines) with each C(verdict), in HTCondor's words, without zeros.
   returned: success
   type: list
   elements: dict
-  sample: [{machines: 1, verdict: "are rejected by your job's requirements"}]
 last_failure:
   description: The negotiator's last reason not to match the job, or null.
   returned: success
   type: str
-  sample: no match found
 error:
   description: Why the analysis could not be read; otherwise empty.
   returned: success
   type: str
-  sample: ""
 """
 
 import os

@@ -8,8 +8,8 @@ module: login_node_info
 short_description: Read the properties of a login node that pull mode needs
 version_added: 0.1.0
 description:
-  - Reads the version, machine and C library of a Python of the login node, which decide the packages that it can use.
-  - Also expands a path, and looks for cron.
+  - This is internal and may change in any version.
+  - Reads the version, machine and C library of a Python, expands a path, and looks for cron.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -17,13 +17,11 @@ extends_documentation_fragment:
   - glidein.ops.attributes.info
 options:
   python:
-    description:
-      - The Python to look at, a command or a path.
+    description: The Python to look at, a command or a path.
     type: str
     default: python3
   path:
-    description:
-      - A path to expand.
+    description: A path to expand.
     type: path
     required: true
 """
@@ -41,32 +39,26 @@ path:
   description: O(path), absolute.
   returned: success
   type: str
-  sample: /home/pilot/.glidein-pull/mysite
 has_cron:
   description: Whether there is a C(crontab) command.
   returned: success
   type: bool
-  sample: true
 python:
-  description: Version of the Python, major and minor number; null if it does not run.
+  description: Major and minor version of the Python, such as V(3.13); null if it does not run.
   returned: success
   type: str
-  sample: "3.13"
 machine:
   description: The machine, as C(uname -m) prints it; null if the Python does not run.
   returned: success
   type: str
-  sample: x86_64
 libc:
   description: Version of glibc, empty for another C library; null if the Python does not run.
   returned: success
   type: str
-  sample: "2.41"
 error:
   description: Why the Python does not run; otherwise empty.
   returned: success
   type: str
-  sample: ""
 """
 
 import os

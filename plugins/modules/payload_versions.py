@@ -8,56 +8,39 @@ module: payload_versions
 short_description: Remove versions of the payload that no glidein uses
 version_added: 0.1.0
 description:
-  - Removes from a site's directory every version of the payload that is not the current one and that no queued or
-    running glidein may still need.
-  - Works under the same lock as M(glidein.ops.glideins), so that no glidein is submitted with a version that is being
-    removed.
-  - Runs on the site's login node, as the user who submits the glideins.
-  - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name.
+  - This is internal and may change in any version.
+  - Keeps the current version and those that a queued or running glidein may still need. Works under the same lock as
+    M(glidein.ops.glideins), so that no glidein is submitted with a version that is being removed.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
+  - glidein.ops.attributes.changes_with_diff
   - glidein.ops.attributes.actiongroup_site
   - glidein.ops.site
-attributes:
-  check_mode:
-    support: full
-    details: Decides in the same way and removes nothing.
-  diff_mode:
-    support: full
 options:
   patience:
-    description:
-      - Seconds to wait for another run that is changing the site's glideins.
+    description: Seconds to wait for another run that is changing the site's glideins.
     type: int
     default: 60
-seealso:
-  - module: glidein.ops.queue_info
 """
 
 EXAMPLES = r"""
 - name: Remove versions that no glidein uses
   glidein.ops.payload_versions:
-    deployment: "{{ glidein_deployment }}"
-    site: "{{ glidein_site }}"
-    scheduler: slurm
-    entries: "{{ glidein_entries }}"
 """
 
 RETURN = r"""
 removed:
-  description: Versions that were removed.
+  description: Versions that were removed, or would be in check mode.
   returned: success
   type: list
   elements: str
-  sample: [0a1b2c3d4e5f]
 kept:
   description: Versions that were kept.
   returned: success
   type: list
   elements: str
-  sample: [f5e4d3c2b1a0]
 """
 
 from ansible.module_utils.basic import AnsibleModule

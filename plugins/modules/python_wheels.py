@@ -8,61 +8,46 @@ module: python_wheels
 short_description: Download wheels of Python packages for another host
 version_added: 0.1.0
 description:
-  - Downloads wheels for the Python version, machine and C library of a host, with the pip of the Python that runs this
-    module. Delegate it to the controller.
-  - Wheels are kept in a cache. If they are there, no package index is asked.
-  - If the wheels cannot be downloaded, for example because the controller has no pip or no network, the result states
-    the reason and the task does not fail. The host's own pip may have another way to a package index.
+  - This is internal and may change in any version.
+  - Downloads wheels for a host's Python, machine and C library to a cache, with the pip of the Python that runs this
+    module. If they cannot be had, the task does not fail; the host's own pip may reach a package index.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
-attributes:
-  check_mode:
-    support: full
-    details: Downloads nothing.
-  diff_mode:
-    support: none
+  - glidein.ops.attributes.changes
 options:
   requirements:
-    description:
-      - Requirements as pip takes them. Markers are evaluated for O(python).
+    description: Requirements as pip takes them. Markers are evaluated for O(python).
     type: list
     elements: str
     default: []
   requirements_file:
-    description:
-      - File with further requirements, one for each line, without options of pip.
+    description: File with further requirements, one for each line, without options of pip.
     type: path
   python:
-    description:
-      - The host's Python version, such as V(3.13).
+    description: The host's Python version, such as V(3.13).
     type: str
     required: true
   machine:
-    description:
-      - The host's machine as C(uname -m) prints it.
+    description: The host's machine as C(uname -m) prints it.
     type: str
     required: true
   libc:
-    description:
-      - Version of the host's glibc, such as V(2.41). Empty for another C library.
+    description: Version of the host's glibc, such as V(2.41). Empty for another C library.
     type: str
     required: true
   pip_arguments:
-    description:
-      - Further arguments for C(pip download), such as C(--index-url) or further packages.
+    description: Further arguments for C(pip download), such as C(--index-url) or further packages.
     type: list
     elements: str
     default: []
   cache:
-    description:
-      - Directory of the cache. It is made with mode 0700.
+    description: Directory of the cache. It is made with mode 0700.
     type: path
     required: true
   timeout:
-    description:
-      - Seconds that pip may take.
+    description: Seconds that pip may take.
     type: int
     default: 600
 """
@@ -84,12 +69,10 @@ directory:
   description: The directory with the wheels, and pip's own wheel as C(pip.zip); null if the wheels cannot be had.
   returned: success
   type: str
-  sample: /home/pilot/.cache/glidein.ops/wheels-3f2a9c01b2d4
 reason:
   description: Why the wheels cannot be had; empty if they are there.
   returned: success
   type: str
-  sample: "the controller's pip ended with 1: ERROR: No matching distribution found for htcondor==25.14.1"
 """
 
 import os

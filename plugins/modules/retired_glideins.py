@@ -8,48 +8,31 @@ module: retired_glideins
 short_description: Let the running glideins of a site retire
 version_added: 0.1.0
 description:
-  - A retired glidein accepts no more jobs. Its running jobs continue, and it ends after the last one, at its walltime
-    at the latest. A glidein without a job ends at once.
-  - Uses C(condor_off -peaceful). Repeats it until the collector shows that all registered glideins of the site or entry
-    have retired.
-  - A glidein that runs in the batch queue and has not registered cannot be retired. With O(batch_ids), the module waits
-    for its registration.
-  - Drain the site first (M(glidein.ops.site_drain)), so that no further glidein starts. Runs on the pool's central
-    manager, as root.
+  - This is internal and may change in any version.
+  - Repeats C(condor_off -peaceful), on the central manager as root, until all registered glideins of the site or entry
+    have retired; C(docs/operations.md) describes retirement. Drain the site first, so that no further glidein starts.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
-attributes:
-  check_mode:
-    support: full
-    details: Counts the glideins that would retire, and does not wait.
-  diff_mode:
-    support: full
-    details: Lists the glideins that accept jobs.
+  - glidein.ops.attributes.changes_with_diff
 options:
   site:
-    description:
-      - Name of the site.
+    description: Name of the site.
     type: str
     required: true
   entry:
-    description:
-      - Name of the entry. The default is the whole site.
+    description: Name of the entry. The default is the whole site.
     type: str
   batch_ids:
-    description:
-      - Ids of the glideins that run in the batch queue, RV(glidein.ops.site_drain#module:running_ids).
+    description: RV(glidein.ops.site_drain#module:running_ids), glideins whose registration is waited for.
     type: list
     elements: str
     default: []
   patience:
-    description:
-      - Seconds to wait until all glideins have registered and retired.
+    description: Seconds to wait until all glideins have registered and retired.
     type: int
     default: 60
-seealso:
-  - module: glidein.ops.site_drain
 """
 
 EXAMPLES = r"""
@@ -66,18 +49,15 @@ retired:
   description: Number of glideins that were retired, or would be in check mode.
   returned: success
   type: int
-  sample: 4
 missing:
   description: Those of O(batch_ids) that have not registered. They may run jobs later.
   returned: success
   type: list
   elements: str
-  sample: ["123_7"]
 summary:
   description: The result in one sentence.
   returned: success
   type: str
-  sample: "bridges: 4 glideins were retired. Retired glideins end after their last job."
 """
 
 import time

@@ -8,35 +8,23 @@ module: revoked_glideins
 short_description: Remove what the glideins of revoked sites have in the pool
 version_added: 0.1.0
 description:
-  - For each site that M(glidein.ops.revoked_sites) has recorded as revoked, stops its glideins, vacates the jobs that
-    run on its machines, and removes the ads of its machines from the collector.
-  - Repeats this until nothing is left. If something is left after O(grace_seconds) and 30 seconds more, the module
-    fails.
-  - The machines are recorded in the state file, so that a later run finds jobs that were matched in the last moment.
-  - Run it after HTCondor has been configured to refuse these sites. Runs on the pool's central manager, as root.
+  - This is internal and may change in any version.
+  - Does steps 3 to 5 of the role P(glidein.ops.revocation#role) for each site that M(glidein.ops.revoked_sites) has
+    recorded, until nothing is left. If something is left 30 seconds after O(grace_seconds), the module fails.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
-attributes:
-  check_mode:
-    support: full
-    details: Counts machines and jobs, and changes nothing.
-  diff_mode:
-    support: none
+  - glidein.ops.attributes.changes
 options:
   directory:
-    description:
-      - Directory of the state of M(glidein.ops.revoked_sites).
+    description: Directory of the state of M(glidein.ops.revoked_sites). The machines are recorded there, too.
     type: path
     required: true
   grace_seconds:
-    description:
-      - Seconds that jobs have to save their work.
+    description: Seconds that jobs have to save their work.
     type: int
     default: 60
-seealso:
-  - module: glidein.ops.revoked_sites
 """
 
 EXAMPLES = r"""
@@ -49,31 +37,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 sites:
-  description: For each revoked site, what its machines had.
+  description: For each revoked site, C(changed), the numbers of C(machines) and C(jobs), and the list C(errors).
   returned: success
   type: dict
-  contains:
-    changed:
-      description: Whether there was anything to remove.
-      type: bool
-    machines:
-      description: Number of machines.
-      type: int
-    jobs:
-      description: Number of jobs.
-      type: int
-    errors:
-      description: The ads and jobs that were not removed.
-      type: list
-      elements: str
-  sample:
-    bridges: {changed: true, machines: 4, jobs: 17, errors: []}
 summary:
   description: A sentence for each revoked site.
   returned: success
   type: list
   elements: str
-  sample: ["bridges is revoked: 4 machines were removed, 17 jobs taken back."]
 """
 
 import os

@@ -8,51 +8,35 @@ module: revoked_sites
 short_description: Record which sites are revoked, and since when
 version_added: 0.1.0
 description:
-  - Updates the state file C(revoked.json), which has the time until which each site's tokens are refused. HTCondor's
-    configuration is made from the result.
-  - A site in O(sites) is revoked at the time of the first run; later runs change nothing.
-  - A site that is in O(known_sites) and no longer in O(sites) is trusted again. Tokens that were issued until then stay
-    refused.
-  - A revoked site that is not in O(known_sites) stays revoked.
-  - Runs on the pool's central manager, as root.
+  - This is internal and may change in any version.
+  - Updates C(revoked.json), which has the time until which each site's tokens are refused. A site is revoked at the
+    time of the first run. A known site that is not in O(sites) any more is trusted again, and its earlier tokens stay
+    refused. An unknown site stays revoked.
+  - In check mode, the module does not fail if HTCondor is not installed yet.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
-attributes:
-  check_mode:
-    support: full
-    details: Does not fail if HTCondor is not installed yet.
-  diff_mode:
-    support: full
-    details: Lists the sites that are revoked or trusted again.
+  - glidein.ops.attributes.changes_with_diff
 options:
   directory:
-    description:
-      - Directory of the state file, made with mode 0700.
+    description: Directory of the state file, made with mode 0700.
     type: path
     required: true
   sites:
-    description:
-      - Names of the sites that are revoked now.
+    description: Names of the sites that are revoked now.
     type: list
     elements: str
     required: true
   known_sites:
-    description:
-      - Names of all sites of the inventory, revoked or not.
+    description: Names of all sites of the inventory, revoked or not.
     type: list
     elements: str
     default: []
   issued:
-    description:
-      - For trusted sites, the time of issue of the current token in epoch seconds, as
-        RV(glidein.ops.site_tokens#module:issued). Tokens of the site that were issued before are refused from now on.
+    description: RV(glidein.ops.site_tokens#module:issued). Earlier tokens of these sites are refused from now on.
     type: dict
     default: {}
-seealso:
-  - module: glidein.ops.revoked_glideins
-  - module: glidein.ops.site_tokens
 """
 
 EXAMPLES = r"""
@@ -67,21 +51,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 sites:
-  description: All sites in the state, sorted by name.
+  description: All sites in the state, each with C(site), C(before), the time of issue in epoch seconds until which
+    tokens are refused, and C(denied), whether the site is refused altogether.
   returned: success
   type: list
   elements: dict
-  contains:
-    site:
-      description: Name of the site.
-      type: str
-    before:
-      description: Tokens that were issued until then are refused, in epoch seconds.
-      type: int
-    denied:
-      description: Whether the site is refused altogether.
-      type: bool
-  sample: [{site: bridges, before: 1795255185, denied: true}]
 denied_identities:
   description: The identities that may not advertise, as HTCondor writes them in its C(DENY) lists.
   returned: success
@@ -92,12 +66,10 @@ digest:
   description: 12 hexadecimal digits computed from the state. A collector that has read the state reports them.
   returned: success
   type: str
-  sample: 3f2a9c01b2d4
 has_condor:
   description: Whether C(condor_config_val) works on this host. False only in check mode.
   returned: success
   type: bool
-  sample: true
 """
 
 import os

@@ -8,93 +8,54 @@ module: site_cleanup
 short_description: Remove what glideins have left on a login node
 version_added: 0.1.0
 description:
-  - Removes old logs, versions of the payload that no glidein uses, directories of interrupted runs, and scratch
-    directories whose glidein does not run any more. Cancels queued orphans.
-  - Considers only names that this collection makes, in the site's directory, O(log_dir) and the scratch directories.
-    Does not follow symbolic links.
-  - Removes the scratch directory of a glidein of this site if the glidein's batch job is not in the queue, and if the
-    glidein has not written its state for a day more than the longest walltime. At most 1000 in one run.
-  - Works under the same lock as M(glidein.ops.glideins).
-  - Runs on the site's login node, as the user who submits the glideins.
-  - Options of the site, O(scratch) and O(log_days) that are not given are taken from the host's variables
-    C(glidein_...) of the same name.
+  - This is internal and may change in any version.
+  - C(docs/operations.md) lists what is removed, and when. At most 1000 scratch directories are removed in one run.
+    Works under the same lock as M(glidein.ops.glideins).
+  - If O(scratch) or O(log_days) is not given, it is taken from the host's variables, too.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
+  - glidein.ops.attributes.changes_with_diff
   - glidein.ops.attributes.actiongroup_site
   - glidein.ops.site
-attributes:
-  check_mode:
-    support: full
-    details: Decides in the same way, and cancels and removes nothing.
-  diff_mode:
-    support: full
-    details: Lists everything that is removed or cancelled.
 options:
   log_days:
-    description:
-      - Remove logs that were not written to for this number of days, and at least for a day more than the longest
-        walltime. V(0) keeps all.
+    description: Days after which logs that are not written any more are removed. V(0) keeps all.
     type: int
     default: 14
   scratch:
-    description:
-      - Where glideins make their scratch directories. Entries may have another one. Paths with variables other than
-        C($USER) and C($HOME) are known on compute nodes only, and are ignored here.
+    description: Where glideins make their scratch directories. Paths with other variables than C($USER) and C($HOME)
+      are ignored.
     type: str
     default: ""
   patience:
-    description:
-      - Seconds to wait for another run that is changing the site's glideins.
+    description: Seconds to wait for another run that is changing the site's glideins.
     type: int
     default: 120
-seealso:
-  - module: glidein.ops.payload_versions
-  - module: glidein.ops.site_removal
 """
 
 EXAMPLES = r"""
 - name: Remove what glideins have left
   glidein.ops.site_cleanup:
-    deployment: "{{ glidein_deployment }}"
-    site: "{{ glidein_site }}"
-    scheduler: slurm
-    entries: "{{ glidein_entries }}"
-    scratch: /scratch/$USER
 """
 
 RETURN = r"""
 removed:
-  description: What was removed or cancelled, or would be in check mode.
+  description: What was removed or cancelled, or would be in check mode, each with C(kind), V(orphan), V(version),
+    V(remains), V(log) or V(scratch), C(name), the id of a batch job or a path, and C(reason).
   returned: success
   type: list
   elements: dict
-  contains:
-    kind:
-      description: C(orphan), C(version), C(remains), C(log) or C(scratch).
-      type: str
-    name:
-      description: The id of a batch job, or a path.
-      type: str
-    reason:
-      description: Why it is not needed.
-      type: str
-  sample:
-    - kind: version
-      name: /home/pilot/.glidein/mysite/0a1b2c3d4e5f
-      reason: a version of the payload that no glidein uses
 failed:
   description: What could not be removed, with the error of each.
   returned: success
   type: list
   elements: str
-  sample: []
 summary:
   description: The result in one sentence.
   returned: success
   type: str
-  sample: "bridges: 2 logs and 1 version were removed."
 """
 
 import os

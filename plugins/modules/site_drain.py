@@ -9,12 +9,8 @@ short_description: Drain a site or an entry, or end the drain
 version_added: 0.1.0
 description:
   - A drained site or entry gets no more glideins. Its queued glideins are cancelled. Its running glideins continue.
-  - The drain is recorded in the file C(drain.json) of the site's directory on the login node. It lasts until it is
-    ended. Every controller and the cycles of pull mode respect it. M(glidein.ops.queue_info) returns it.
-  - Works under the same lock as M(glidein.ops.glideins). If a cycle is changing the site's glideins, the module waits
-    for it. It then cancels what that cycle has submitted.
-  - Runs on the site's login node, as the user who submits the glideins.
-  - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name.
+    C(docs/operations.md) describes drains.
+  - Works under the same lock as M(glidein.ops.glideins), and cancels what a cycle has submitted while it waited.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -24,7 +20,6 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Decides in the same way, and writes and cancels nothing.
   diff_mode:
     support: full
     details: Shows the drains, and the glideins of the drained entries.
@@ -43,39 +38,27 @@ options:
       - An entry cannot be undrained while the whole site is drained.
     type: str
   reason:
-    description:
-      - The reason of the drain, one line of at most 300 characters. Tables, plans and the status page show it.
+    description: The reason of the drain, one line of at most 300 characters. Tables, plans and the status page show it.
     type: str
   by:
-    description:
-      - The user who drains, one line of at most 300 characters. The default is the module's user on the login node.
+    description: The user who drains, one line of at most 300 characters. The default is the user on the login node.
     type: str
   patience:
-    description:
-      - Seconds to wait for another run that is changing the site's glideins.
+    description: Seconds to wait for another run that is changing the site's glideins.
     type: int
     default: 120
 seealso:
   - module: glidein.ops.queue_info
-  - module: glidein.ops.retired_glideins
 """
 
 EXAMPLES = r"""
 - name: Drain the entry RM
   glidein.ops.site_drain:
-    deployment: "{{ glidein_deployment }}"
-    site: "{{ glidein_site }}"
-    scheduler: slurm
-    entries: "{{ glidein_entries }}"
     drain_entry: RM
     reason: maintenance of the file system
 
 - name: End all drains of the site
   glidein.ops.site_drain:
-    deployment: "{{ glidein_deployment }}"
-    site: "{{ glidein_site }}"
-    scheduler: slurm
-    entries: "{{ glidein_entries }}"
     state: undrained
 """
 
@@ -93,31 +76,28 @@ cancelled:
   type: list
   elements: str
   sample: ["123_1"]
-running_ids:
-  description: Ids of the batch jobs of those that the batch system reports as running,
-    O(glidein.ops.retired_glideins#module:batch_ids).
-  returned: success
-  type: list
-  elements: str
-  sample: ["122_1", "122_2", "122_3", "122_4"]
 running:
   description: Number of glideins of the drained site or entry that have started and continue. 0 with
     O(state=undrained).
   returned: success
   type: int
-  sample: 4
+running_ids:
+  description: Ids of the batch jobs of those that the batch system reports as running.
+  returned: success
+  type: list
+  elements: str
+  sample: ["122_1", "122_2"]
 summary:
   description: The result in one sentence.
   returned: success
   type: str
-  sample: "bridges/RM is drained by alice since 2026-11-22 18:00:00 UTC: maintenance. 1 queued glidein was cancelled, 4
-    running glideins continue."
 """
 
 import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import RUNNING
 from ansible_collections.glidein.ops.plugins.module_utils.drains import (
     check_text,
     drain_of,
@@ -129,7 +109,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinE
 from ansible_collections.glidein.ops.plugins.module_utils.site.drain_file import read_drains, write_drains
 from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import newest_first
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import RUNNING
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 

@@ -8,9 +8,9 @@ module: site_facts
 short_description: Read what a site's batch system and login node report about themselves
 version_added: 0.1.0
 description:
-  - Reads queues, node sizes, limits and accounts of the batch system, and the environment of the login node, from which
-    the variables of a site can be proposed.
-  - Runs on the site's login node, as the user who is to submit the glideins. It runs only commands that read.
+  - Reads queues, node sizes, limits and accounts of the batch system, and the environment of the login node.
+    C(docs/batch-systems) lists the commands and files; the module only reads.
+  - Runs on the site's login node, as the user who is to submit the glideins.
   - A command that is refused, that hangs or whose output is invalid leaves a gap in the facts. It is not an error.
 author:
   - the glidein.ops authors (@glidein-ops)
@@ -33,13 +33,10 @@ options:
     type: dict
     default: {}
   controller_time:
-    description:
-      - "The time on the controller in epoch seconds, for example C({{ now().timestamp() }})."
-      - The difference of the clocks includes the time that it takes to start the module, one to five seconds.
+    description: "The time on the controller in epoch seconds, for example C({{ now().timestamp() }})."
     type: float
   connect:
-    description:
-      - Addresses to which TCP connections are tried, each a C(host:port) or an http or https URL.
+    description: Addresses to which TCP connections are tried, each a C(host:port) or an http or https URL.
     type: list
     elements: str
     default: []
@@ -51,8 +48,6 @@ options:
         answer, the other commands that ask this daemon are not run.
     type: int
     default: 120
-seealso:
-  - module: glidein.ops.queue_info
 """
 
 EXAMPLES = r"""
@@ -63,139 +58,65 @@ EXAMPLES = r"""
       - cm.example.org:9618
       - https://demand.example.org
   register: site
-
-- name: Read the facts of Grid Engine on a login node that has HTCondor, too
-  glidein.ops.site_facts:
-    scheduler: sge
-  register: site
 """
 
 RETURN = r"""
 facts:
-  description:
-    - The facts. A value that is null is not known, or there is no such limit.
-    - C(sources) of a queue and C(gaps) contain the reason.
+  description: The facts. A value that is null is not known, or there is no such limit; C(sources) of a queue and
+    C(gaps) contain the reason.
   returned: success
   type: dict
   contains:
     format:
-      description: Version of this structure.
+      description: Version of this structure, 1.
       type: int
-      sample: 1
     read_at:
       description: Time on the login node at which the facts were read, in epoch seconds.
       type: int
-      sample: 1795211273
     scheduler:
       description: The batch system, a value of C(glidein_scheduler); null if none was found.
       type: str
-      sample: slurm
     version:
       description: Version of the batch system.
       type: str
-      sample: 24.11.5
     others:
       description: Further batch systems whose commands exist.
       type: list
       elements: str
-      sample: [htcondor]
     commands:
       description: Commands that only a login shell finds, that need variables of a login shell, or that O(commands)
         contains, as values for C(commands) of C(glidein_scheduler_options).
       type: dict
       sample: {sbatch: [/opt/slurm/bin/sbatch]}
     cluster:
-      description: The batch system's own name, or null.
+      description: The batch system's own name.
       type: str
-      sample: bridges2
     user:
       description: The user whose accounts and limits these are.
       type: str
-      sample: pilot
     queues:
-      description: The queues or partitions, sorted by name.
+      description:
+        - The queues or partitions, sorted by name. C(problems) are the reasons why the user's glideins cannot run in
+          the queue. C(default) is whether jobs that name no queue run in it, C(whole_nodes) whether jobs get only
+          whole nodes.
+        - C(node_groups) are the nodes, equal ones together, the largest group first. The sizes, in MiB, are what one
+          node has for jobs; C(usable_nodes) of C(nodes) accept jobs at present.
+        - C(max_queued) (queued and running), C(max_running), C(max_cpus) and C(max_gpus) (of running jobs) limit the
+          jobs of one user in the queue. C(max_cpus_per_job) is the limit on the cores of a job, or of a job on one
+          node. C(max_memory_per_job_mb) is known for PBS, Torque and LSF.
+        - C(accounts) are the user's accounts that the queue accepts; null if a job may name any account, or no account.
+          C(qos) is the QOS that jobs must ask for, because the queue does not accept the user's default (Slurm).
+          C(parallel_environments) are those of Grid Engine. C(sources) says where values come from, by their key.
       type: list
       elements: dict
-      contains:
-        name:
-          description: Name of the queue.
-          type: str
-          sample: RM
-        problems:
-          description: Reasons why the user's glideins cannot run in the queue.
-          type: list
-          elements: str
-          sample: ["State=DOWN: it starts no new jobs"]
-        default:
-          description: Whether jobs that name no queue run in it.
-          type: bool
-          sample: true
-        walltime_s:
-          description: Longest walltime in seconds.
-          type: int
-          sample: 172800
-        whole_nodes:
-          description: Whether jobs get only whole nodes.
-          type: bool
-          sample: false
-        node_groups:
-          description: The nodes, equal ones together, the largest group first. C(cpus), C(memory_mb) (MiB), C(disk_mb)
-            (MiB) and C(gpus) are what one node has for jobs; C(usable_nodes) of C(nodes) accept jobs at present.
-          type: list
-          elements: dict
-          sample:
-            - {nodes: 488, usable_nodes: 470, cpus: 128, memory_mb: 253000, disk_mb: null, gpus: 0, gpu_type: null,
-               features: [EGRESS]}
-        max_queued:
-          description: Limit on the jobs of one user in the queue, queued and running.
-          type: int
-          sample: 50
-        max_running:
-          description: Limit on the running jobs of one user in the queue.
-          type: int
-          sample: 10
-        max_cpus:
-          description: Limit on the cores of all running jobs of one user in the queue.
-          type: int
-          sample: null
-        max_gpus:
-          description: Limit on the GPUs of all running jobs of one user in the queue.
-          type: int
-          sample: 4
-        max_cpus_per_job:
-          description: Limit on the cores of a job, or of a job on one node.
-          type: int
-          sample: 64
-        max_nodes_per_job:
-          description: Limit on the nodes of a job.
-          type: int
-          sample: 64
-        max_memory_per_cpu_mb:
-          description: Limit on the memory for each core in MiB.
-          type: int
-          sample: 2000
-        max_memory_per_job_mb:
-          description: Limit on the memory of a job in MiB (PBS, Torque, LSF).
-          type: int
-          sample: null
-        accounts:
-          description: The user's accounts that the queue accepts; null if a job may name any account, or no account.
-          type: list
-          elements: str
-          sample: [abc123]
-        parallel_environments:
-          description: Parallel environments of the queue (Grid Engine).
-          type: list
-          elements: str
-          sample: []
-        qos:
-          description: The QOS that jobs must ask for, because the queue does not accept the user's default (Slurm).
-          type: str
-          sample: null
-        sources:
-          description: Where values come from, by the name of the key.
-          type: dict
-          sample: {walltime_s: "scontrol show partition: MaxTime=2-00:00:00"}
+      sample:
+        - {name: RM, problems: ["State=DOWN: it starts no new jobs"], default: true, walltime_s: 172800,
+           whole_nodes: false, max_queued: 50, max_running: 10, max_cpus: null, max_gpus: 4, max_cpus_per_job: 64,
+           max_nodes_per_job: 64, max_memory_per_cpu_mb: 2000, max_memory_per_job_mb: null, accounts: [abc123],
+           parallel_environments: [], qos: null, node_groups: [
+             {nodes: 488, usable_nodes: 470, cpus: 128, memory_mb: 253000, disk_mb: null, gpus: 0, gpu_type: null,
+              features: [EGRESS]}],
+           sources: {walltime_s: "scontrol show partition: MaxTime=2-00:00:00"}}
     accounts:
       description: The user's accounts. C(problem) is null, or the reason why the account cannot be charged.
         C(max_queued) and C(max_running) limit the jobs of the account.
@@ -214,32 +135,22 @@ facts:
     gpu_request:
       description: How GPUs are asked for, a value of C(resources.gpus) of an entry; null without GPUs.
       type: str
-      sample: gres
     environment:
       description: The login node. C(network) is whether several hosts mount the file system, judged by its type.
         Proxies are without user names and passwords. C(error) of a connection is empty if it was made.
+        C(clock_offset_s) includes the time that it takes to start the module, one to five seconds.
       type: dict
       sample:
-        home: /home/pilot
-        home_free_mb: 10000
-        home_network: true
-        scratch: [{path: /scratch/pilot, variable: SCRATCH, free_mb: 900000, network: true}]
-        modules: true
-        containers: {apptainer: 1.3.4}
-        cvmfs: [icecube.opensciencegrid.org]
-        python: [{path: /usr/bin/python3, version: 3.9.18}]
-        proxies: {https_proxy: "http://proxy:3128"}
-        clock_offset_s: 0.4
-        connections: [{address: "cm.example.org:9618", error: ""}]
-        os: Rocky Linux 9.4
-        libc: "2.34"
-        machine: x86_64
+        {home: /home/pilot, home_free_mb: 10000, home_network: true,
+         scratch: [{path: /scratch/pilot, variable: SCRATCH, free_mb: 900000, network: true}], modules: true,
+         containers: {apptainer: 1.3.4}, cvmfs: [icecube.opensciencegrid.org],
+         python: [{path: /usr/bin/python3, version: 3.9.18}], proxies: {https_proxy: "http://proxy:3128"},
+         clock_offset_s: 0.4, connections: [{address: "cm.example.org:9618", error: ""}], os: Rocky Linux 9.4,
+         libc: "2.34", machine: x86_64}
     gaps:
-      description: The values that could not be read, with the command and its error.
+      description: The values that could not be read, each with C(what), C(command) and C(error).
       type: list
       elements: dict
-      sample:
-        - {what: accounts, command: "sacctmgr -P show user where name=pilot withassoc", error: "exit status 1: refused"}
 """
 
 import os

@@ -8,48 +8,30 @@ module: site_removal
 short_description: Remove a site's directory from its login node
 version_added: 0.1.0
 description:
-  - Cancels the site's queued glideins. If none of its glideins is left in the batch queue, the site's directory is
-    removed with payload, credential and logs.
-  - If glideins run, nothing is removed and the module fails, because a running glidein uses these files. Repeat it
-    after they have ended, or cancel them with O(cancel_running).
-  - Works under the same lock as M(glidein.ops.glideins), so that no cycle submits at the same time.
-  - Runs on the site's login node, as the user who submits the glideins.
-  - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name.
+  - This is internal and may change in any version.
+  - Cancels the site's queued glideins, and removes its directory with payload, credential and logs. If glideins run,
+    nothing is removed and the module fails. Works under the same lock as M(glidein.ops.glideins).
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
+  - glidein.ops.attributes.changes
   - glidein.ops.attributes.actiongroup_site
   - glidein.ops.site
-attributes:
-  check_mode:
-    support: full
-    details: Counts in the same way, and cancels and removes nothing.
-  diff_mode:
-    support: none
 options:
   cancel_running:
-    description:
-      - Cancel running glideins, too. Their jobs are evicted and return to the pool's queue.
+    description: Cancel running glideins, too. Their jobs are evicted and return to the pool's queue.
     type: bool
     default: false
   patience:
-    description:
-      - Seconds to wait for another run that is changing the site's glideins, and for the end of glideins that were
-        cancelled.
+    description: Seconds to wait for another run at the site, and for the end of cancelled glideins.
     type: int
     default: 120
-seealso:
-  - module: glidein.ops.glideins
 """
 
 EXAMPLES = r"""
 - name: Remove the site from its login node
   glidein.ops.site_removal:
-    deployment: "{{ glidein_deployment }}"
-    site: "{{ glidein_site }}"
-    scheduler: slurm
-    entries: "{{ glidein_entries }}"
 """
 
 RETURN = r"""
@@ -58,12 +40,10 @@ cancelled:
   returned: success
   type: list
   elements: str
-  sample: ["123_1"]
 path:
   description: The site's directory.
   returned: success
   type: str
-  sample: /home/pilot/.glidein/mysite
 """
 
 import os

@@ -8,79 +8,54 @@ module: site_tokens
 short_description: Mint and renew the IDTOKENs of sites
 version_added: 0.1.0
 description:
-  - Stores one HTCondor IDTOKEN for each site, with the identity C(glidein-SITE@UID_DOMAIN) and the scopes
-    C(ADVERTISE_MASTER) and C(ADVERTISE_STARTD).
-  - With O(kind=gateway), the identity is C(gateway-SITE@UID_DOMAIN), and the scopes are C(ADVERTISE_MASTER),
-    C(ADVERTISE_SCHEDD) and C(READ).
-  - A missing token is minted. A token is replaced if it expires soon, was revoked, was signed with another key, or
-    could be read by other users, or if its identity, issuer, scope or lifetime is not the configured one.
-  - One run serves all sites. No token is part of the result, of a command line, or of the diff.
-  - Runs on the pool's central manager, as root.
+  - This is internal and may change in any version.
+  - Stores one IDTOKEN for each site. Replaces a token for the reasons that the role P(glidein.ops.tarball#role) lists,
+    or if other users could read it. Runs on the central manager as root. No token is part of the result, of a command
+    line, or of the diff.
+  - In check mode, if HTCondor or its signing key is missing, the module reports a change and RV(reason).
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
-attributes:
-  check_mode:
-    support: full
-    details: >-
-      Decides in the same way and mints nothing. If HTCondor or its signing key is missing, the module reports a
-      change and RV(reason).
-  diff_mode:
-    support: full
-    details: Lists the sites whose token is minted, with the reason, and those whose token is removed.
+  - glidein.ops.attributes.changes_with_diff
 options:
   kind:
-    description:
-      - The daemons that use the tokens. Each kind needs a O(directory) of its own.
+    description: The daemons that use the tokens. Each kind needs a O(directory) of its own.
     type: str
     choices: [glidein, gateway]
     default: glidein
   directory:
-    description:
-      - Directory of the tokens, made with mode 0700. The name of a file is the site's.
+    description: Directory of the tokens, made with mode 0700. The name of a file is the site's.
     type: path
     required: true
   sites:
-    description:
-      - Names of the sites.
+    description: Names of the sites.
     type: list
     elements: str
     required: true
   lifetime:
-    description:
-      - Lifetime of a new token, such as V(30d) or V(12h). It must cover the wait in the batch queue and the walltime.
+    description: Lifetime of a new token, such as V(30d) or V(12h).
     type: str
     required: true
   renew_before:
-    description:
-      - A token is renewed if it expires in less than this. It must be less than O(lifetime).
+    description: A token is renewed if it expires in less than this. It must be less than O(lifetime).
     type: str
     required: true
   revocations:
-    description:
-      - Directory of the state of M(glidein.ops.revoked_sites). Tokens that it refuses are replaced.
+    description: Directory of the state of M(glidein.ops.revoked_sites). Tokens that it refuses are replaced.
     type: path
     required: true
   signing_keys:
-    description:
-      - Directory of the state of M(glidein.ops.token_signing_key). Tokens are signed with its current key.
-      - Without this option, or before the first rotation, they are signed with the pool's own key.
+    description: Directory of the state of M(glidein.ops.token_signing_key). Without a state, the pool's own key signs.
     type: path
   replace:
-    description:
-      - Replace valid tokens, too. Such a run always reports a change.
+    description: Replace valid tokens, too. Such a run always reports a change.
     type: bool
     default: false
   purge:
-    description:
-      - Remove the tokens of other sites.
+    description: Remove the tokens of other sites.
     type: bool
     default: true
-seealso:
-  - module: glidein.ops.revoked_sites
-  - module: glidein.ops.tarball
-  - module: glidein.ops.token_signing_key
 """
 
 EXAMPLES = r"""
@@ -99,24 +74,19 @@ minted:
   description: The sites whose token was minted, or would be in check mode, with the reason.
   returned: success
   type: dict
-  sample:
-    bridges: it expires in 86400 s
 issued:
   description: For each of O(sites), the time of issue of its token in epoch seconds. Null without a valid token.
   returned: success
   type: dict
-  sample: {bridges: 1795381137}
 removed:
   description: The sites whose token was removed, or would be in check mode.
   returned: success
   type: list
   elements: str
-  sample: [gone]
 reason:
   description: In check mode, why no token can be minted yet; otherwise empty.
   returned: success
   type: str
-  sample: ""
 """
 
 import os

@@ -8,15 +8,11 @@ module: ssh_session
 short_description: Open, check or close the SSH session of a site that requires a second factor
 version_added: 0.1.0
 description:
-  - Many login nodes ask for a password and a one-time code. A person logs in once with O(state=present), which leaves
-    an OpenSSH master connection (ControlMaster) in the background of the controller. Ansible's ordinary ssh connection
-    plugin uses it, with the C(ansible_ssh_args) of the lookup plugin P(glidein.ops.ssh_session_args#lookup), until it
-    ends.
+  - With O(state=present), a person logs in once, or stored answers do. This leaves an OpenSSH master connection in the
+    background of the controller, which Ansible's ssh connection plugin uses with the C(ansible_ssh_args) of the lookup
+    plugin P(glidein.ops.ssh_session_args#lookup). C(docs/two-factor.md) describes sessions.
   - It runs on the controller, for the host of the task, and takes user, port, key and further arguments from the host's
     connection variables as the ssh connection plugin does. Do not delegate it.
-  - A rule of O(prompts) answers each question of ssh or the site. Without a rule, the person at the terminal answers
-    it. The terminal shows the site's own text and hides the answer. The login ends if no rule and no person can answer,
-    or if a question is repeated that only rules with a stored answer match.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -38,57 +34,45 @@ options:
     choices: [present, absent, checked]
     default: checked
   arguments:
-    description:
-      - Further arguments for ssh when it opens the session, such as C(-J bastion.example.org).
+    description: Further arguments for ssh when it opens the session, such as C(-J bastion.example.org).
     type: str
     default: ''
   prompts:
     description:
-      - Rules for the answers. The first rule that matches a question applies. Without one, the person at the terminal
-        answers.
-      - A stored answer is given once for each rule and host, because further wrong answers could lock the account. If a
-        site asks for password and code with the same text, write two rules for it, in this order.
-      - A new host key is always a person's decision, and a request for a new password ends the login.
+      - Rules for the answers to the questions of ssh and the site. The first rule that matches a question applies.
+        Without one, the person at the terminal answers.
     type: list
     elements: dict
     default: []
     suboptions:
       match:
-        description:
-          - Regular expression that is searched in the question; case is ignored. OpenSSH begins the questions of
-            a site with C((user@host\)).
+        description: Regular expression that is searched in the question; case is ignored.
         type: str
         required: true
       answer:
         description:
-          - With V(ask), the person answers. V(secret) answers with O(prompts[].secret) itself. V(totp) answers with a
-            time-based code (RFC 6238), for which O(prompts[].secret) is the seed. Each code is used once; if it was
-            used, the module waits for the next one.
+          - With V(ask), the person answers. V(secret) answers with O(prompts[].secret), V(totp) with a time-based code
+            (RFC 6238) of the seed O(prompts[].secret).
           - The default is V(secret) if O(prompts[].secret) is set, and else V(ask).
         type: str
         choices: [ask, secret, totp]
       secret:
-        description:
-          - The answer, or the seed in base32 or as an C(otpauth://totp/) address. Keep it in a vault.
+        description: The answer, or the seed in base32 or as an C(otpauth://totp/) address. Keep it in a vault.
         type: str
   persist:
-    description:
-      - Seconds that the session lives after its last use.
+    description: Seconds that the session lives after its last use.
     type: int
     default: 43200
   timeout:
-    description:
-      - Seconds for the login, without the time that answers take, and for each answer of a person.
+    description: Seconds for the login, without the time that answers take, and for each answer of a person.
     type: int
     default: 120
   connect_timeout:
-    description:
-      - Seconds for the connection to be made, and for a command over an existing session.
+    description: Seconds for the connection to be made, and for a command over an existing session.
     type: int
     default: 10
   site:
-    description:
-      - Name of the site for O(on_loss). Without it, the host's.
+    description: Name of the site for O(on_loss). Without it, the host's.
     type: str
   on_loss:
     description:
@@ -103,22 +87,14 @@ options:
         type: list
         elements: str
       url:
-        description:
-          - Web address to which C(text), C(site), C(host) and C(login_needed_since) are posted as JSON.
+        description: Web address to which C(text), C(site), C(host) and C(login_needed_since) are posted as JSON.
         type: str
 requirements:
   - OpenSSH 8.4 or later on the controller
   - pyotp (Python library), for V(totp)
-seealso:
-  - plugin: glidein.ops.ssh_session_args
-    plugin_type: lookup
 """
 
 EXAMPLES = r"""
-- name: Log in with the answers of the person at the terminal
-  glidein.ops.ssh_session:
-    state: present
-
 - name: Log in with stored answers, if the site allows them
   glidein.ops.ssh_session:
     state: present
@@ -131,7 +107,6 @@ EXAMPLES = r"""
 
 - name: Check the session, and send a mail when it is lost
   glidein.ops.ssh_session:
-    state: checked
     on_loss:
       command: [mail, -s, login needed, operators@example.org]
   register: session
@@ -142,12 +117,10 @@ live:
   description: Whether there is a session.
   returned: success
   type: bool
-  sample: true
 since:
   description: The time since which the session exists or is known to be lost, in epoch seconds; null if unknown.
   returned: success
   type: int
-  sample: 1795248000
 msg:
   description: The state of the session as a sentence, with the remedy if the session is missing.
   returned: success

@@ -8,9 +8,9 @@ module: submission_info
 short_description: Return the states and logs of the glideins of one submission
 version_added: 0.1.0
 description:
-  - Returns the state of each glidein of one submission in the batch queue, and its log.
-  - Runs on the site's login node, as the user who submitted.
-  - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name.
+  - This is internal and may change in any version.
+  - Returns the states in the batch queue, and the logs. If the logs come back only at the end, as from an HTCondor-CE,
+    the pool's collector is asked which glideins have registered.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
@@ -20,26 +20,18 @@ extends_documentation_fragment:
   - glidein.ops.site
 options:
   job_id:
-    description:
-      - Id of the submission, as in RV(glidein.ops.glideins#module:submitted).
+    description: Id of the submission, as in RV(glidein.ops.glideins#module:submitted).
     type: str
     required: true
   log_lines:
-    description:
-      - Number of lines, from the end, of each glidein's log.
+    description: Number of lines, from the end, of each glidein's log.
     type: int
     default: 100
-seealso:
-  - module: glidein.ops.glideins
 """
 
 EXAMPLES = r"""
 - name: Wait until the glidein has joined the pool or has failed
   glidein.ops.submission_info:
-    deployment: "{{ glidein_deployment }}"
-    site: "{{ glidein_site }}"
-    scheduler: slurm
-    entries: "{{ glidein_entries }}"
     job_id: "123"
   register: probe
   until: probe.registered > 0 or probe.in_queue == 0
@@ -49,39 +41,28 @@ EXAMPLES = r"""
 
 RETURN = r"""
 jobs:
-  description: Glideins that are in the queue, each with C(id), C(state) (queued, running, completing or sick) and
-    C(reason), why it does not run, as the batch system reports.
+  description: Glideins that are in the queue, each with C(id), C(state) (V(queued), V(running), V(completing) or
+    V(sick)), and C(reason), why it does not run.
   returned: success
   type: list
   elements: dict
-  sample: [{id: "123_1", state: running, reason: ""}]
 in_queue:
   description: Number of glideins that are in the queue.
   returned: success
   type: int
-  sample: 1
 registered:
-  description: Number of glideins that have registered with the pool, according to their logs. If the logs come back
-    only at the end, as from an HTCondor-CE, the pool's collector is asked, too.
+  description: Number of glideins that have registered with the pool.
   returned: success
   type: int
-  sample: 1
 msg:
-  description: The states of the glideins in the queue in sentences. If no glidein is left in the queue, the reasons for
-    which they ended.
+  description: The states of the glideins in sentences. If none is left in the queue, the reasons for which they ended.
   returned: success
   type: str
-  sample: "123_1 is queued (Priority)."
 logs:
   description: Logs, each with C(path), C(text), C(registered) and C(exit_status), which is null until the end.
   returned: success
   type: list
   elements: dict
-  sample:
-    - path: /home/glidein/.glidein/lab/log/g3f2a9-0c11d2e4.123.1.out
-      text: "2026-11-21T00:13:09Z glidein: start of lab/main/core ..."
-      registered: true
-      exit_status: null
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -8,14 +8,11 @@ module: tarball
 short_description: Build the tarballs of glideins or gateways
 version_added: 0.1.0
 description:
-  - Builds one tarball for each platform, with the part of HTCondor that a startd needs and its libraries except
-    glibc's own; and the lists by which a glidein chooses the one that fits its node.
-  - With O(kind=gateway), a tarball has instead a schedd and blahp, for a login node. Its programs find their libraries
-    relative to themselves, its blahp also works with Python 3.12 and later, and batch jobs of Slurm do not get the
-    gateway's environment.
-  - A tarball is built again only if its inputs have changed. The same inputs give the same bytes.
-  - Removes tarballs and lists of platforms that are no longer in O(sources). Files that the module did not make stay.
-  - All results are private to the user that runs the module (directory 0700, files 0600) and replaced atomically.
+  - Builds one tarball for each platform, with what a glidein needs of HTCondor, and the lists by which a glidein
+    chooses the one that fits its node. The role P(glidein.ops.tarball#role) describes the content and the files.
+  - With O(kind=gateway), a tarball has instead a schedd and blahp, for a login node. C(docs/gateway.md) describes how
+    they differ from HTCondor's.
+  - Tarballs of platforms that are no longer in O(sources) are removed. Files that the module did not make stay.
   - Runs on the pool's central manager, as root. With tarballs of C(upstream) only, it runs on any host, such as the
     controller, as an ordinary user.
 author:
@@ -33,14 +30,12 @@ attributes:
     details: Lists the tarballs that are new, differ, or are removed.
 options:
   kind:
-    description:
-      - The content of the tarballs. Each kind needs a O(directory) of its own.
+    description: The content of the tarballs. Each kind needs a O(directory) of its own.
     type: str
     choices: [glidein, gateway]
     default: glidein
   directory:
-    description:
-      - Directory of the results.
+    description: Directory of the results, made with mode 0700.
     type: path
     required: true
   sources:
@@ -62,8 +57,6 @@ options:
       - Directory, readable by all users, for copies of the tarballs without a password. The name of a copy contains the
         first digits of its SHA-256. Older copies stay.
     type: path
-seealso:
-  - module: glidein.ops.site_tokens
 """
 
 EXAMPLES = r"""
@@ -77,41 +70,16 @@ EXAMPLES = r"""
         upstream: /srv/condor-23.0.20-x86_64_AlmaLinux8-stripped.tar.gz
         sha256: 0c1b7f3e5d2a49860c1b7f3e5d2a49860c1b7f3e5d2a49860c1b7f3e5d2a4986
   become: true
-
-- name: Build the tarball of gateways
-  glidein.ops.tarball:
-    kind: gateway
-    directory: /var/lib/glidein-ops/gateway
-    sources:
-      native: {source: installed}
-  become: true
 """
 
 RETURN = r"""
 platforms:
-  description: The platforms that have a tarball.
+  description: The platforms that have a tarball. C(htcondor) is the version of HTCondor, C(platform) the one that it
+    was built for, C(arch) the architecture as C(uname -m) prints it, C(glibc) the least version that a node needs, and
+    C(sha256) that of the tarball without a password.
   returned: success
   type: list
   elements: dict
-  contains:
-    name:
-      description: Name of the platform.
-      type: str
-    htcondor:
-      description: Version of HTCondor.
-      type: str
-    platform:
-      description: The platform that HTCondor was built for.
-      type: str
-    arch:
-      description: Architecture, as C(uname -m) prints it.
-      type: str
-    glibc:
-      description: The least version of glibc that a node needs.
-      type: str
-    sha256:
-      description: SHA-256 of the tarball without a password.
-      type: str
   sample:
     - name: native
       htcondor: 23.9.6
@@ -135,7 +103,6 @@ reason:
   description: In check mode, why nothing can be built yet; otherwise empty.
   returned: success
   type: str
-  sample: ""
 """
 
 import contextlib

@@ -8,44 +8,31 @@ module: token_signing_key
 short_description: Rotate the key that signs the sites' tokens
 version_added: 0.1.0
 description:
-  - Makes a new key in C(SEC_PASSWORD_DIRECTORY), which M(glidein.ops.site_tokens) then uses. HTCondor accepts the
-    tokens of both keys until the old one is removed with O(state=finished).
-  - Before a new key is used, a token of it must authenticate to the running collector.
-  - The pool's own key (C(SEC_TOKEN_POOL_SIGNING_KEY_FILE)) is neither changed nor removed, because other tokens of the
-    pool may be signed with it.
-  - No key is part of the result, of a command line, or of the diff.
-  - Runs on the pool's central manager, as root.
+  - This is internal and may change in any version.
+  - Makes a new key for M(glidein.ops.site_tokens), or removes old ones, as C(docs/operations.md) describes for
+    C(glidein.ops.rotate). Runs on the central manager as root. No key is part of the result, of a command line, or of
+    the diff.
 author:
   - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-    details: Shows the names of the keys.
+  - glidein.ops.attributes.changes_with_diff
 options:
   directory:
-    description:
-      - Directory of the state file C(signing-keys.json), made with mode 0700.
+    description: Directory of the state file C(signing-keys.json), made with mode 0700.
     type: path
     required: true
   state:
     description:
       - V(rotated) makes a new key and makes it the current one. While a rotation is not finished, it changes nothing.
-      - V(finished) removes the keys that this module has made, except the current one. Tokens of these keys become
-        invalid.
+      - V(finished) removes the keys that this module has made, except the current one.
       - V(absent) removes all keys that this module has made, and the state file.
     type: str
     choices: [rotated, finished, absent]
     required: true
   site:
-    description:
-      - Name of a site. Its identity is used to check the new key. Required with O(state=rotated).
+    description: Name of a site whose identity checks the new key. Required with O(state=rotated).
     type: str
-seealso:
-  - module: glidein.ops.site_tokens
 """
 
 EXAMPLES = r"""
@@ -55,12 +42,6 @@ EXAMPLES = r"""
     state: rotated
     site: bridges
   become: true
-
-- name: Remove the old signing key
-  glidein.ops.token_signing_key:
-    directory: /var/lib/glidein-ops
-    state: finished
-  become: true
 """
 
 RETURN = r"""
@@ -68,18 +49,15 @@ current:
   description: The name of the current key. C(POOL) is the pool's own.
   returned: success
   type: str
-  sample: glidein-ops-20261122T210000Z
 previous:
   description: The name of the key before, if a rotation is not finished; otherwise null.
   returned: success
   type: str
-  sample: POOL
 removed:
   description: The names of the keys that were removed, or would be in check mode.
   returned: success
   type: list
   elements: str
-  sample: []
 """
 
 import time

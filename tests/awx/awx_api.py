@@ -1,11 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A stand-in for the REST API of AWX 24.6, for the endpoints that the role awx uses.
+"""A stand-in for the REST API of AWX 24.6, for the endpoints that the playbook awx uses.
 
-The fields of each endpoint, their types, defaults and rules are those of AWX's serializers and models. It is stricter
-than AWX: an unknown field or filter is an error, and so is a read-only field that the modules do not send anyway.
-Deletion of objects, permissions and the running of jobs are left out.
+The fields of each endpoint are those that the modules send. Their types, defaults and rules are those of AWX's
+serializers and models. An unknown field or filter is an error. Permissions and the running of jobs are left out.
 """
 
 import contextlib
@@ -97,47 +96,18 @@ def reference(endpoint, **more):
 
 
 NAMED = {"name": text(required=True), "description": text()}
-# What a schedule or a node may set for the jobs that it starts: only what the template lets them set.
-PROMPTS = {
-    "extra_data": Field(dict, {}),
-    "inventory": reference("inventories"),
-    "scm_branch": text(None, null=True),
-    "job_type": text(None, null=True, choices=("run", "check")),
-    "job_tags": text(None, null=True),
-    "skip_tags": text(None, null=True),
-    "limit": text(None, null=True),
-    "diff_mode": flag(None, null=True),
-    "verbosity": number(None, null=True, choices=(0, 1, 2, 3, 4, 5)),
-    "execution_environment": reference("execution_environments"),
-    "forks": number(None, null=True),
-    "job_slice_count": number(None, null=True),
-    "timeout": number(None, null=True, least=-1),
-}
-NOTIFICATIONS = {
-    f"notification_templates_{event}": "notification_templates" for event in ("started", "success", "error")
-}
-ASK = ("scm_branch", "diff_mode", "variables", "limit", "tags", "skip_tags", "job_type", "verbosity", "inventory")
-ASK += ("credential", "execution_environment", "labels", "forks", "job_slice_count", "timeout", "instance_groups")
 CREDENTIAL_SCHEMA = {"id", "label", "type", "secret", "multiline", "help_text", "choices", "default", "format"}
 
 ENDPOINTS = {
     "instance_groups": Endpoint("instance_group", NAMED, ("name",)),
-    "notification_templates": Endpoint("notification_template", NAMED),
-    "organizations": Endpoint(
-        "organization",
-        {**NAMED, "max_hosts": number(), "default_environment": reference("execution_environments")},
-        ("name",),
-        {"instance_groups": "instance_groups", "galaxy_credentials": "credentials", **NOTIFICATIONS},
-    ),
+    "organizations": Endpoint("organization", NAMED, ("name",)),
     "execution_environments": Endpoint(
         "execution_environment",
         {
             **NAMED,
             "organization": reference("organizations"),
             "image": text(required=True),
-            "credential": reference("credentials"),
             "pull": text(choices=("", "always", "missing", "never")),
-            "managed": flag(read_only=True),
         },
         ("name",),
     ),
@@ -167,23 +137,13 @@ ENDPOINTS = {
         {
             **NAMED,
             "organization": reference("organizations"),
-            "local_path": text(),
             "scm_type": text(choices=("", "git", "svn", "insights", "archive")),
             "scm_url": text(),
             "scm_branch": text(),
-            "scm_refspec": text(),
-            "scm_clean": flag(),
-            "scm_delete_on_update": flag(),
-            "scm_track_submodules": flag(),
             "scm_update_on_launch": flag(),
             "scm_update_cache_timeout": number(),
-            "allow_override": flag(),
             "credential": reference("credentials"),
-            "signature_validation_credential": reference("credentials"),
-            "default_environment": reference("execution_environments"),
-            "timeout": number(least=-1),
         },
-        related=NOTIFICATIONS,
     ),
     "inventories": Endpoint(
         "inventory",
@@ -192,10 +152,7 @@ ENDPOINTS = {
             "organization": reference("organizations", required=True),
             "kind": text(choices=("", "smart", "constructed")),
             "host_filter": text(None, null=True),
-            "variables": Field("yaml", ""),
-            "prevent_instance_group_fallback": flag(),
         },
-        related={"instance_groups": "instance_groups"},
     ),
     "inventory_sources": Endpoint(
         "inventory_source",
@@ -204,24 +161,14 @@ ENDPOINTS = {
             "inventory": reference("inventories", required=True),
             "source": text(required=True, choices=("file", "scm", "ec2", "gce", "controller")),
             "source_path": text(),
-            "source_vars": Field("yaml", ""),
             "source_project": reference("projects"),
-            "scm_branch": text(),
-            "credential": reference("credentials"),
-            "enabled_var": text(),
-            "enabled_value": text(),
-            "host_filter": text(),
             "overwrite": flag(),
             "overwrite_vars": flag(),
-            "timeout": number(least=-1),
-            "verbosity": number(1, choices=(0, 1, 2)),
-            "limit": text(),
             "execution_environment": reference("execution_environments"),
             "update_on_launch": flag(),
             "update_cache_timeout": number(),
         },
         ("name", "inventory"),
-        NOTIFICATIONS,
     ),
     "job_templates": Endpoint(
         "job_template",
@@ -232,80 +179,38 @@ ENDPOINTS = {
             "inventory": reference("inventories"),
             "project": reference("projects"),
             "playbook": text(),
-            "scm_branch": text(),
-            "forks": number(),
-            "limit": text(),
-            "verbosity": number(choices=(0, 1, 2, 3, 4, 5)),
             "extra_vars": Field("yaml", ""),
-            "job_tags": text(),
-            "skip_tags": text(),
-            "start_at_task": text(),
-            "force_handlers": flag(),
             "timeout": number(least=-1),
-            "use_fact_cache": flag(),
-            "host_config_key": text(),
             "execution_environment": reference("execution_environments"),
-            **{f"ask_{name}_on_launch": flag() for name in ASK},
-            "survey_enabled": flag(),
-            "become_enabled": flag(),
-            "diff_mode": flag(),
+            **{f"ask_{name}_on_launch": flag() for name in ("limit", "job_type", "variables")},
             "allow_simultaneous": flag(),
             "job_slice_count": number(1),
-            "webhook_service": text(choices=("", "github", "gitlab", "bitbucket_dc")),
-            "webhook_credential": reference("credentials"),
             "prevent_instance_group_fallback": flag(),
         },
-        related={"credentials": "credentials", "instance_groups": "instance_groups", **NOTIFICATIONS},
+        related={"credentials": "credentials", "instance_groups": "instance_groups"},
     ),
     "workflow_job_templates": Endpoint(
         "workflow_job_template",
-        {
-            **NAMED,
-            "organization": reference("organizations"),
-            "extra_vars": Field("yaml", ""),
-            "inventory": reference("inventories"),
-            "limit": text(None, null=True),
-            "scm_branch": text(None, null=True),
-            "job_tags": text(None, null=True),
-            "skip_tags": text(None, null=True),
-            "survey_enabled": flag(),
-            "allow_simultaneous": flag(),
-            **{
-                f"ask_{name}_on_launch": flag()
-                for name in ("variables", "inventory", "scm_branch", "limit", "labels", "tags", "skip_tags")
-            },
-            "webhook_service": text(choices=("", "github", "gitlab", "bitbucket_dc")),
-            "webhook_credential": reference("credentials"),
-        },
-        related=NOTIFICATIONS,
+        {**NAMED, "organization": reference("organizations"), "allow_simultaneous": flag()},
     ),
     "workflow_job_template_nodes": Endpoint(
         "workflow_job_template_node",
         {
-            **PROMPTS,
             "workflow_job_template": reference("workflow_job_templates", required=True),
             "unified_job_template": reference("unified_job_templates"),
             "identifier": text(required=True),
-            "all_parents_must_converge": flag(),
         },
         ("identifier", "workflow_job_template"),
-        {
-            **{f"{when}_nodes": "workflow_job_template_nodes" for when in ("success", "failure", "always")},
-            "credentials": "credentials",
-            "instance_groups": "instance_groups",
-        },
+        {f"{when}_nodes": "workflow_job_template_nodes" for when in ("success", "failure", "always")},
     ),
     "schedules": Endpoint(
         "schedule",
         {
             **NAMED,
-            **PROMPTS,
             "unified_job_template": reference("unified_job_templates", required=True),
             "rrule": text(required=True),
-            "enabled": flag(True),
         },
         ("name", "unified_job_template"),
-        {"credentials": "credentials", "instance_groups": "instance_groups"},
     ),
 }
 
@@ -314,39 +219,11 @@ def secret_field(name, **more):
     return {"id": name, "label": name, "type": "string", "secret": True, **more}
 
 
+KEY = {"fields": [secret_field("ssh_key_data", format="ssh_private_key", multiline=True)]}
 MANAGED_TYPES = {
-    "Machine": (
-        "ssh",
-        {
-            "fields": [
-                {"id": "username", "label": "Username", "type": "string"},
-                secret_field("password"),
-                secret_field("ssh_key_data", format="ssh_private_key", multiline=True),
-                secret_field("ssh_key_unlock"),
-                {"id": "become_method", "label": "Privilege Escalation Method", "type": "string"},
-                {"id": "become_username", "label": "Privilege Escalation Username", "type": "string"},
-                secret_field("become_password"),
-            ]
-        },
-    ),
-    "Source Control": (
-        "scm",
-        {
-            "fields": [
-                {"id": "username", "label": "Username", "type": "string"},
-                secret_field("password"),
-                secret_field("ssh_key_data", format="ssh_private_key", multiline=True),
-                secret_field("ssh_key_unlock"),
-            ]
-        },
-    ),
-    "Vault": (
-        "vault",
-        {
-            "fields": [secret_field("vault_password"), {"id": "vault_id", "label": "Vault", "type": "string"}],
-            "required": ["vault_password"],
-        },
-    ),
+    "Machine": ("ssh", KEY),
+    "Source Control": ("scm", KEY),
+    "Vault": ("vault", {"fields": [secret_field("vault_password")], "required": ["vault_password"]}),
 }
 
 
@@ -383,10 +260,6 @@ class Api:
         """Return the objects that are associated with an object."""
         endpoint = next(ENDPOINTS[name].related[relation] for name in ENDPOINTS if item["id"] in self.objects[name])
         return [self.objects[endpoint][key] for key in self.relations.get((item["id"], relation), [])]
-
-    def template(self, key):
-        """Return (endpoint, object) of a unified job template."""
-        return next((name, self.objects[name][key]) for name in TEMPLATES if key in self.objects[name])
 
     def shown(self, endpoint, item):
         """Return an object as a reply contains it."""
@@ -497,18 +370,14 @@ class Api:
     def check_project(self, _values, merged, _existing):
         if merged["scm_type"] == "git" and not merged["scm_url"]:
             raise InvalidError({"scm_url": ["SCM URL is required."]})
-        self.check_kind(merged["credential"], ("scm",), "credential")
-
-    def check_kind(self, credential, kinds, name):
-        if credential is not None:
-            kind = self.objects["credential_types"][self.objects["credentials"][credential]["credential_type"]]
-            if kind["kind"] not in kinds:
-                raise InvalidError({name: [f"Credential kind must be one of {kinds}."]})
+        if merged["credential"] is not None:
+            credential = self.objects["credentials"][merged["credential"]]
+            if self.objects["credential_types"][credential["credential_type"]]["kind"] != "scm":
+                raise InvalidError({"credential": ["Credential kind must be 'scm'."]})
 
     def check_inventory_source(self, _values, merged, _existing):
         if (merged["source"] == "scm") != (merged["source_project"] is not None):
             raise InvalidError({"source_project": ["Project required for scm type sources."]})
-        self.check_kind(merged["credential"], ("ssh", "scm", "cloud", "net"), "credential")
 
     def check_job_template(self, _values, merged, _existing):
         if merged["project"] is None:
@@ -516,7 +385,7 @@ class Api:
         project = self.objects["projects"][merged["project"]]
         if merged["playbook"] not in self.playbooks.get(project["scm_url"], ()):
             raise InvalidError({"playbook": ["Playbook not found for project."]})
-        if merged["inventory"] is None and not merged["ask_inventory_on_launch"]:
+        if merged["inventory"] is None:
             raise InvalidError({"inventory": ["Job Template must provide 'inventory' or allow prompting for it."]})
         merged["organization"] = project["organization"]
 
@@ -528,18 +397,6 @@ class Api:
         for part in match.group(1).split():
             if "INTERVAL=" not in part or "SECONDLY" in part:
                 raise InvalidError({"rrule": [f"INTERVAL required in rrule: {part}"]})
-        self.check_prompts(values, merged)
-
-    def check_workflow_job_template_node(self, values, merged, _existing):
-        if merged["unified_job_template"] is not None:
-            self.check_prompts(values, merged)
-
-    def check_prompts(self, values, merged):
-        _endpoint, template = self.template(merged["unified_job_template"])
-        for name in set(values) & set(PROMPTS):
-            asked = {"extra_data": "variables", "job_tags": "tags"}.get(name, name)
-            if values[name] not in (None, "", {}) and not template.get(f"ask_{asked}_on_launch"):
-                raise InvalidError({name: ["Field is not configured to prompt on launch."]})
 
     def check_relation(self, endpoint, item, relation, other):
         """Raise InvalidError if an object cannot be associated."""
@@ -637,17 +494,11 @@ class Api:
         return {"count": len(found), "next": None, "previous": None, "results": found}
 
     def selected(self, endpoint, name, item, query):
-        either, every = [], []
-        for key, value in query.items():
-            known = key.removeprefix("or__").split("__")
-            if known[0] not in ("id", "type", "name", "organization", *ENDPOINTS[name].fields) or len(known) > 2:
-                raise InvalidError({"detail": f"{endpoint} has no field named '{key}'"})
-            field_value = ENDPOINTS[name].kind if known[0] == "type" else item.get(known[0])
-            if known[1:] == ["name"]:
-                field_value = (self.objects["organizations"].get(field_value) or {}).get("name")
-            wanted = value.split(",") if known[1:] == ["in"] else [value]
-            (either if key.startswith("or__") else every).append(str(field_value) in wanted)
-        return all(every) and (any(either) or not either)
+        unknown = set(query) - {"id", "type", "organization", *ENDPOINTS[name].fields}
+        if unknown:
+            raise InvalidError({"detail": f"{endpoint} has no field named {', '.join(sorted(unknown))}"})
+        values = {**item, "type": ENDPOINTS[name].kind}
+        return all(str(values.get(key)) == value for key, value in query.items())
 
 
 @contextlib.contextmanager

@@ -43,10 +43,10 @@ def listing(system, name):
 def measure(lab):
     """Return {"<system>_s": seconds}."""
     checkout.importable()
+    from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
     from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
     from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
     from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import queue_result, sort_jobs
-    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 
     entries = {"main": {"walltime": "1h", "shapes": {"core": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}}}}
     site = normalise_site("glidein", "bench", entries)

@@ -26,10 +26,10 @@ ENTRY = {
 def order():
     """Return the input of remote/slurm_submissions.py, with the collection's own script and argument lists."""
     checkout.importable()
+    from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
     from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
     from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
     from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_script
-    from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 
     site = normalise_site("bench", "slurm", {"main": ENTRY})
     scheduler = make_scheduler("slurm", entries=site["entries"], environ={})

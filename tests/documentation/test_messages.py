@@ -12,6 +12,7 @@ SOURCES = (
     "plugins/**/*.py",
     "playbooks/**/*.yml",
     "roles/*/tasks/*.yml",
+    "roles/*/files/run",
     "files/demand_server/src/**/*.py",
     "files/glidein/**/*.sh",
     "files/gateway/*.sh",

@@ -54,13 +54,13 @@ def test_failures_that_count_unreachable_hosts_and_the_statistics_are_written(tm
     path = folder / "outcome.json"
     status, output = run_playbook(
         "-i", "hosts.yml", "plays.yml", folder=folder,
-        ANSIBLE_CALLBACKS_ENABLED="glidein.ops.play_outcome", GLIDEIN_PLAY_OUTCOME=str(path),
+        ANSIBLE_CALLBACKS_ENABLED="glidein.ops.play_outcome", GLIDEIN_RUN_OUTCOME=str(path),
     )  # fmt: skip
     assert status != 0, output
     assert path.stat().st_mode & 0o777 == 0o600, output
     assert "geheim" not in path.read_text()
     found = json.loads(path.read_text())
-    assert found["busy"] is False
+    assert (found["exit_status"], found["failed_hosts"]) == (2, ["here", "there"])
     assert found["cycle"] == {"submitted": 2, "cancelled": 0, "problems": ["a", "b"]}
     failed = {each["host"]: each for each in found["failed"]}
     assert sorted(failed) == ["here", "there"]

@@ -69,15 +69,12 @@ def client_of(server: dict) -> Callable[..., DemandClient]:
     return functools.partial(DemandClient, server["glidein_demand_url"], verify=verify)
 
 
-def validate(variables: Any, sites: dict, check_scheduler: Callable) -> None:
-    """Raise InputError that names each invalid variable of the plan and of the sites, {host: definition}.
-
-    check_scheduler: of read_sites.
-    """
+def validate(variables: Any, sites: dict) -> None:
+    """Raise InputError that names each invalid variable of the plan and of the sites, {host: definition}."""
     options = settings(variables, PLAN)
     plan_options(options_of(options))
     readable = [site for site in sites.values() if not site["error"]]
-    errors = read_sites(options["glidein_deployment"], readable, check_scheduler)[1]
+    errors = read_sites(options["glidein_deployment"], readable)[1]
     problems = [*(site for site in sites.values() if site["error"]), *errors]
     if problems:
         raise InputError([f"{one['site']}: {one['error']}" for one in problems])
@@ -113,23 +110,15 @@ def read_demand(variables: Any, sites: dict, tokens: dict) -> dict:
     return {"demand": demand, "supply": supply}
 
 
-def plan_sites(
-    variables: Any,
-    sites: dict,
-    check_scheduler: Callable,
-    demand: dict,
-    supply: dict,
-    explain: Optional[str] = None,
-) -> dict:
+def plan_sites(variables: Any, sites: dict, demand: dict, supply: dict, explain: Optional[str] = None) -> dict:
     """Return the result of make_plan with `as_of` and the `errors` of sites, or the failure.
 
-    sites: {host: definition}; check_scheduler: of read_sites; demand, supply: of the demand server; explain: id of a
-    demand group.
+    sites: {host: definition}; demand, supply: of the demand server; explain: id of a demand group.
     """
     now_s = int(time.time())
     try:
         options = settings(variables, PLAN)
-        checked, errors = read_sites(options["glidein_deployment"], list(sites.values()), check_scheduler)
+        checked, errors = read_sites(options["glidein_deployment"], list(sites.values()))
         max_age_s = options["glidein_max_demand_age"]
         plan = make_plan(demand, supply, checked, now_s, max_age_s, explain, options_of(options))
     except MissingLibraryError as error:

@@ -9,6 +9,7 @@ import re
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import array_sizes
 from ansible_collections.glidein.ops.plugins.module_utils.condor_settings import check_condor_config
 from ansible_collections.glidein.ops.plugins.module_utils.entries import (
     LOG_INTERVAL,
@@ -27,7 +28,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
 from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import decide, orphans_to_cancel
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import array_sizes
 from ansible_collections.glidein.ops.plugins.module_utils.site.submissions import Submissions
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import site_report
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, credential_expires, utc

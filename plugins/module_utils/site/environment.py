@@ -11,9 +11,9 @@ import socket
 import threading
 import time
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
 
 # Time limits in seconds: of one command, and of all connections; of one directory of PATH; of the login shell.
 _STEP_TIMEOUT_S = 10

@@ -21,6 +21,8 @@ import shutil
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.entries import (
     MODULES,
@@ -40,8 +42,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.environment impor
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import find_logs, tail
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import asked, script_head
 from ansible_collections.glidein.ops.plugins.module_utils.site.node_report import EMPTY, is_complete, parse_report
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import SiteDirectory, read_text
 from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYTHING, Spec, invalid
 
@@ -51,7 +51,7 @@ WALLTIME_S = 600
 VISIBLE_S = 60
 # The time for a job to leave the queue after its report. PBS then copies its output file to the probe's directory.
 ENDING_S = 30
-# The states of an entry's job besides those of schedulers/base.py.
+# The states of an entry's job besides those of batch/base.py.
 REPORTED = "reported"
 FAILED = "failed"
 GONE = "gone"

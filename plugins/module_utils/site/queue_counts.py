@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Counts of the batch queue by entry and shape."""
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_name, job_name
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
 
 # Running glideins whose ids are listed: of one entry and shape, and of a site. The demand server accepts no more in a
 # report.

@@ -5,10 +5,10 @@
 
 import collections
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.drains import drain_of, drain_text
 from ansible_collections.glidein.ops.plugins.module_utils.entries import LIMITS
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, StaleInputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import COMPLETING, QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.validation import integer
 
 # submit: number of glideins to submit; cancel: list of Job to cancel, the sick ones first, then the newest first;

@@ -7,6 +7,9 @@ import os
 import shutil
 import time
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch.detection import find_schedulers
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import READERS, Reader, no_facts, read_facts
 from ansible_collections.glidein.ops.plugins.module_utils.command import clean_environment
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.environment import (
@@ -15,10 +18,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.environment impor
     parse_address,
     responsive_path,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import MODULES, no_facts, read_facts
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.detection import find_schedulers
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 FORMAT = 1
@@ -37,8 +36,8 @@ def check_options(options):
     problems = []
     if options["timeout"] < 1:
         problems.append(invalid("timeout", options["timeout"], "a whole number of at least 1"))
-    if options["scheduler"] is not None and options["scheduler"] not in MODULES:
-        expected = f"one of {', '.join(sorted(MODULES))}"
+    if options["scheduler"] is not None and options["scheduler"] not in READERS:
+        expected = f"one of {', '.join(sorted(READERS))}"
         if options["scheduler"] in SCHEDULERS:
             expected += ": this host does not show the queues of a site behind a gateway or an HTCondor-CE"
         problems.append(invalid("scheduler", options["scheduler"], expected))

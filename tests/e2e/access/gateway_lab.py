@@ -13,30 +13,55 @@ from conftest import ROOT, STATE, playbook
 
 SNIPPET = "/etc/condor/config.d/50-glidein-ops.config"
 HOME = "/home/glidein/.glidein-gateway"
+ROUTES = """\
+JOB_ROUTER_ROUTE_NAMES = cpu gpu
+JOB_ROUTER_ROUTE_cpu @=route
+  REQUIREMENTS (RequestGPUs ?: 0) == 0 && (queue ?: "cpu") is "cpu" && (xcount ?: 1) <= 8 && \\
+    min({xcount ?: 1, maxMemory ?: 1, maxWallTime ?: 1}) >= 1
+  TargetUniverse = 9
+  GridResource = "batch slurm"
+  FailureRateThreshold = 1000000
+  EVALSET RequestMemory int(maxMemory ?: max({RequestMemory ?: 0, 300}))
+  EVALSET BatchRuntime int(60 * (maxWallTime ?: 30))
+  SET BatchQueue "cpu"
+  SET BatchExtraSubmitArgs "#SBATCH --comment=routed"
+@route
+JOB_ROUTER_ROUTE_gpu @=route
+  REQUIREMENTS RequestGPUs >= 1 && RequestGPUs <= 2 && (queue ?: "gpu") is "gpu"
+  TargetUniverse = 9
+  GridResource = "batch slurm"
+  FailureRateThreshold = 1000000
+  EVALSET RequestMemory int(maxMemory ?: max({RequestMemory ?: 0, 2000}))
+  EVALSET BatchRuntime int(60 * (maxWallTime ?: 60))
+  SET BatchQueue "gpu"
+@route
+JOB_ROUTER_PRE_ROUTE_TRANSFORM_NAMES = walltime
+JOB_ROUTER_TRANSFORM_walltime @=transform
+  REQUIREMENTS VO is "icecube"
+  DEFAULT maxWallTime 20
+@transform
+JOB_ROUTER_POST_ROUTE_TRANSFORM_NAMES = cores overhead
+JOB_ROUTER_TRANSFORM_cores @=transform
+  EVALSET RequestCpus int(xcount ?: max({RequestCpus ?: 1, 1}))
+  EVALSET NodeNumber RequestCpus
+  EVALSET SMPGranularity RequestCpus
+@transform
+JOB_ROUTER_TRANSFORM_overhead @=transform
+  REQUIREMENTS VO is "icecube"
+  EVALSET RequestMemory RequestMemory + 50
+@transform
+OSG_ResourceCatalog = { \\
+  [ Name = "cpu"; CPUs = 8; Memory = 300; MaxWallTime = 30; \\
+    Transform = [ set_xcount = RequestCPUs; set_maxMemory = RequestMemory; set_queue = "cpu" ] ], \\
+  [ Name = "gpu"; CPUs = 1; Memory = 2000; MaxWallTime = 60; GPUs = 2; \\
+    Transform = [ set_xcount = RequestCPUs; set_maxMemory = RequestMemory; set_queue = "gpu" ] ] }
+"""
 VARIABLES = {
     "glidein_gateway": True,
     "glidein_gateway_submit_user": "alice",
     "glidein_gateway_supervisor": "cron",
     "glidein_gateway_poll_seconds": 5,
-    "glidein_gateway_routes": {
-        "cpu": {
-            "batch_system": "slurm",
-            "walltime": "30m",
-            "queues": ["cpu"],
-            "memory_mb": 300,
-            "max_cpus": 8,
-            "directives": ["--comment=routed"],
-        },
-        "gpu": {"batch_system": "slurm", "walltime": "1h", "queues": ["gpu"], "max_gpus": 2},
-    },
-    "glidein_gateway_transforms": {
-        "walltime": {"stage": "pre", "requirements": 'MY.VO is "icecube"', "default": {"maxWallTime": 20}},
-        "overhead": {
-            "stage": "post",
-            "requirements": 'MY.VO is "icecube"',
-            "evaluate": {"RequestMemory": "MY.RequestMemory + 50"},
-        },
-    },
+    "glidein_gateway_routes": ROUTES,
     # The defaults of an access point wait for minutes.
     "central_manager_extra_config": "GRIDMANAGER_JOB_PROBE_INTERVAL = 5\nGRIDMANAGER_CONTACT_SCHEDD_DELAY = 1\n"
     "C_GAHP_CONTACT_SCHEDD_DELAY = 1\nCGAHP_SCHEDD_INTERACTION_TIME = 1\nGRIDMANAGER_RESOURCE_PROBE_INTERVAL = 10",

@@ -9,15 +9,13 @@ gateway has routes for pilots without details of the batch system, and for users
 
 import json
 import re
-import shlex
 import textwrap
 import time
 
 import pytest
-import yaml
 from batch_site import BatchSite, grid_glideins
 from conftest import INVENTORY, ROOT, playbook, wait_for
-from gateway_lab import HOME, PILOT, VARIABLES, catalogue, gateway_playbook, installed_gateway
+from gateway_lab import HOME, PILOT, ROUTES, VARIABLES, catalogue, gateway_playbook, installed_gateway
 
 SITE = BatchSite("gateway", "gateway", entry="cpu")
 LIMIT_S = 400  # on a busy machine
@@ -310,29 +308,7 @@ def route_by_gateway(slurm, ads):
     return found
 
 
-def transform_ads(cm, config, route, transforms, ads):
-    """Return [{attribute: value}] of condor_transform_ads, with the job router's lines of a gateway's configuration.
-
-    transforms: names of those before the route, and of those after it.
-    """
-    folder = cm.check_output("mktemp -d")
-    lines = config[config.index("JOB_ROUTER_PRE_ROUTE") :]
-    files = {"config": lines, "ads": ads}
-    for name in sum(transforms, []):
-        (files[name],) = re.findall(rf"^JOB_ROUTER_TRANSFORM_{name} @=transform\n(.*?)^@transform$", lines, re.M | re.S)
-    for name, text in files.items():
-        cm.check_output(f"printf '%s\\n' {shlex.quote(text)} >{folder}/{name}")
-    before, after = (" ".join(f"-rules {folder}/{name}" for name in names) for names in transforms)
-    # HTCondor 23.9.6 exits with 1 after success, too.
-    command = (
-        f"CONDOR_CONFIG={folder}/config condor_transform_ads {before} -jobroute {route} {after} {folder}/ads; true"
-    )
-    printed = cm.check_output(command)
-    cm.check_output(f"rm -r {folder}")
-    return [dict(line.split(" = ", 1) for line in ad.splitlines()) for ad in printed.strip().split("\n\n")]
-
-
-def test_routes_and_transforms_do_what_htcondors_own_tool_does(cm, slurm):
+def test_the_gateway_shows_what_routes_and_transforms_make_of_a_job(slurm):
     ads = "\n\n".join(ad.replace("; ", "\n") for ad in ADS)
     found = route_by_gateway(slurm, ads)
     assert [route for route, _attributes in found] == ["cpu", "cpu", "gpu", None, None, None, None]
@@ -342,17 +318,21 @@ def test_routes_and_transforms_do_what_htcondors_own_tool_does(cm, slurm):
         ('"cpu"', "1800", "1", "350", '"#SBATCH --comment=routed"'),
         ('"gpu"', "3600", "1", "2000", None),
     ]
+
+
+def test_routes_that_htcondor_refuses_change_nothing(slurm):
     config = slurm.check_output(f"cat {HOME}/slurm/condor_config")
-    for route in ("cpu", "gpu"):
-        jobs = transform_ads(cm, config, route, (["walltime"], ["overhead"]), ads)
-        assert len(jobs) == len(found)
-        for job, (taken, attributes) in zip(jobs, found):
-            # A job that the route does not accept gets no request.
-            assert ("BatchRuntime" in job) == (taken == route)
-            if taken == route:
-                assert {name: job.get(name) for name in attributes if name != "GridResource"} == {
-                    name: value for name, value in attributes.items() if name != "GridResource"
-                }
+    for command, message in (
+        ("SETT BatchQueue 1", "CONFIGURATION ERROR: SETT is not a valid transform keyword"),
+        ("SET BatchQueue 1 +", "ERROR: SET BatchQueue invalid expression : 1 +"),
+    ):
+        variables = dict(VARIABLES, glidein_gateway_routes=ROUTES.replace('SET BatchQueue "gpu"', command))
+        done = playbook("gateway", "-l", "slurm", "-e", json.dumps(variables))
+        assert done.rc != 0, done
+        assert message in done.output
+    assert slurm.check_output(f"cat {HOME}/slurm/condor_config") == config
+    assert gateway_jobs(slurm) is not None
+    assert slurm.check_output(f"ls -d {HOME}/slurm/check.* 2>/dev/null || true") == ""
 
 
 LIMITED = """\
@@ -382,12 +362,10 @@ queue target, memory, gpus, vo, account from (
 
 
 def test_the_documented_routes_limit_and_charge_pilots(cm, alice, slurm):
-    page = (ROOT / "docs" / "gateway-routes.md").read_text(encoding="utf-8")
-    variables = yaml.safe_load(re.search(r"^```yaml\n(bridges:.*?)^```$", page, re.DOTALL | re.MULTILINE).group(1))
-    documented = variables["bridges"]
-    documented["glidein_gateway_routes"]["short"]["max_idle_jobs"] = 1
-    documented["glidein_gateway_routes"]["gpu"]["max_jobs"] = 2
-    done = gateway_playbook("-l", "slurm", "--diff", "-e", json.dumps(documented))
+    page = (ROOT / "docs" / "gateway.md").read_text(encoding="utf-8")
+    (documented,) = re.findall(r"^    JOB_ROUTER_ROUTE_NAMES.*?they set the account\"$", page, re.DOTALL | re.MULTILINE)
+    documented = textwrap.dedent(documented).replace("MaxIdleJobs = 50", "MaxIdleJobs = 1").replace("= 20\n", "= 2\n")
+    done = gateway_playbook("-l", "slurm", "--diff", "-e", json.dumps({"glidein_gateway_routes": documented}))
     added = (
         "+  MaxIdleJobs = 1",
         "+JOB_ROUTER_PRE_ROUTE_TRANSFORM_NAMES = icecube_walltime",

@@ -65,9 +65,7 @@ def inventories(tmp_path_factory):
         "controller_inventory": str(copied),
         "controller_vault_password_file": str(folder / "vault"),
         "controller_metrics_dir": TEXTFILES,
-        "controller_cache_dir": str(STATE / "cache"),
-        "controller_cycle_schedule": "*:*:0/30",
-        "controller_deploy_schedule": "",
+        "controller_playbooks": {"cycle": {"schedule": "*:*:0/30"}, "deploy": {"schedule": ""}},
     }
     groups = {"glidein_controllers": {"hosts": {"controller": host}}}
     (folder / "more.json").write_text(json.dumps({"all": {"children": groups}}), encoding="utf-8")
@@ -79,7 +77,8 @@ def controller(inventories, cm, slurm_root):
     """Return a function that applies the role with further variables; restore the hosts afterwards."""
 
     def apply(*arguments, **variables):
-        return playbook("controller", "-e", json.dumps(variables), *arguments, inventory=inventories)
+        env = {**prepare.environment(), "XDG_CACHE_HOME": str(STATE / "cache")}
+        return playbook("controller", "-e", json.dumps(variables), *arguments, inventory=inventories, env=env)
 
     cm.check_output(f"mkdir -p {TEXTFILES}")
     slurm_root.check_output(
@@ -145,7 +144,7 @@ def test_a_timer_runs_cycles(controller, alice, cm, server, slurm, slurm_root):
     assert (busy.rc, "still running: this one ends and changes nothing" in busy.stdout) == (75, True), busy
     # A stopped cycle leaves no process behind.
     cm.check_output(f"systemctl stop {NAME}-cycle.timer {NAME}-cycle.service")
-    assert cm.run(f"pgrep -U {NAME} -f ansible-playbook").rc == 1  # persistent SSH connections stay
+    assert cm.run(f"pgrep -U {NAME}").rc == 1
     assert outcome(cm)["exit_status"] == 143
     slurm_root.check_output("rm /usr/local/bin/squeue; pkill -f '[s]leep 3600'; true")
     journal = cm.check_output(f"journalctl --no-pager -o cat -u {NAME}-cycle")
@@ -159,7 +158,8 @@ def test_cron_runs_cycles_with_the_last_commit(controller, alice, cm, server, sl
     cm.check_output(f"cp -r /etc/{NAME}/inventory/current/ {ORIGIN} && chown -R {NAME} {ORIGIN}")
     variables = {
         "controller_schedule": "cron",
-        "controller_cycle_schedule": "7 3 1 1 *",  # a schedule that does not start a cycle meanwhile
+        # A schedule that does not start a cycle meanwhile.
+        "controller_playbooks": {"cycle": {"schedule": "7 3 1 1 *"}, "deploy": {"schedule": ""}},
         "controller_inventory_repository": ORIGIN,
     }
     switched = controller(**variables)
@@ -189,9 +189,9 @@ def test_cron_runs_cycles_with_the_last_commit(controller, alice, cm, server, sl
     assert outcome(cm)["inventory"]["commit"] == done["inventory"]["commit"]
     cm.check_output(f"mv {ORIGIN}.away {ORIGIN}")
     make_squeue_hang(slurm_root)
-    cm.check_output(f"sed -i '/glidein.ops.cycle/,$ s/600/4/' /etc/{NAME}/config.json")
+    cm.check_output(f"sed -i s/^limit_s=600/limit_s=4/ /opt/{NAME}/cycle.settings")
     assert cron() == 124
-    assert cm.run(f"pgrep -U {NAME} -f ansible-playbook").rc == 1
+    wait_for("the end of ansible-playbook", lambda: cm.run(f"pgrep -U {NAME} -f ansible-playbook").rc == 1, 30)
     assert "It ran longer than its time limit of 4 s, and was ended." in outcome(cm)["message"]
     slurm_root.check_output("rm /usr/local/bin/squeue; pkill -f '[s]leep 3600'; true")
     assert queued(slurm) == 2

@@ -160,7 +160,6 @@ def reader(tmp_path, psc_bridges):
         "glidein_guard": {"cancel_delay": 0, "hold_readings": 0},
         "site_cache_dir": str(STATE / "cache"),
         "demand_server_cache_dir": str(STATE / "cache"),
-        "controller_cache_dir": str(STATE / "cache"),
     }
     variables = yaml.safe_load((TUTORIAL / "host_vars" / SITE / "main.yml").read_text(encoding="utf-8"))
     entries = variables["glidein_entries"]

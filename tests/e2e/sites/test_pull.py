@@ -32,7 +32,7 @@ def pull(*arguments, name="pull", **variables):
 
 def cycle(slurm):
     """Run a cycle on the login node in cron's environment; return its output without line breaks."""
-    done = slurm.run(f"env -i HOME=/home/glidein PATH=/usr/bin:/bin {HOME}/cycle")
+    done = slurm.run(f"env -i HOME=/home/glidein PATH=/usr/bin:/bin {HOME}/run cycle")
     assert done.rc == 0, done
     return " ".join(done.stdout.split())
 
@@ -83,9 +83,11 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
     assert first.rc == 0, first
     # A running cycle keeps the next one from starting, and keeps the versions that it may use.
     slurm.check_output(f"mkdir {HOME}/versions/000000000000")
-    holder = slurm.check_output(f"setsid flock {HOME}/lock sleep 3600 >/dev/null 2>&1 & echo $!")
-    busy = slurm.run(f"{HOME}/cycle")
-    assert (busy.rc, "Another cycle of slurm is still running; this one has done nothing." in busy.stderr) == (1, True)
+    slurm.check_output(f"mkdir {HOME}/state")
+    locks = f"flock -s {HOME}/lock flock {HOME}/state/lock"
+    holder = slurm.check_output(f"setsid {locks} sleep 3600 >/dev/null 2>&1 & echo $!")
+    busy = slurm.run(f"{HOME}/run cycle")
+    assert (busy.rc, "The previous glidein.ops.cycle is still running" in busy.stdout) == (75, True), busy
     second = pull("--diff")
     assert (second.rc, second.recap["slurm"]["changed"]) == (0, 0), second
     slurm.check_output(f"test -d {HOME}/versions/000000000000; kill -- -{holder}")
@@ -124,7 +126,7 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
 
     job = next(line for line in slurm.check_output("crontab -l").splitlines() if line.startswith("7 3 1 1 *"))
     slurm.check_output("env -i HOME=/home/glidein sh -c '%s'" % job.split(maxsplit=5)[5])
-    assert "PLAY RECAP" in slurm.check_output(f"cat {HOME}/cycle.log")
+    assert "PLAY RECAP" in slurm.check_output(f"cat {HOME}/state/log")
 
     # No cycle runs now: the next installation removes the old version.
     assert pull().rc == 0

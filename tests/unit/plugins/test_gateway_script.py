@@ -35,8 +35,17 @@ case "$*" in
 *) exit 1 ;;
 esac
 """
-# Stores its input and configuration. It routes the second of two jobs.
+# Stores its input and configuration. It routes the second of two jobs. With -diagnostic, it prints the files `routes.*`
+# and `applied.*`.
 ROUTER = """#!/bin/sh
+case " $* " in
+*" -config "*) cat {dir}/routes.out; cat {dir}/routes.err >&2; [ ! -s {dir}/routes.err ]; exit ;;
+*" -diagnostic "*)
+    while [ "$1" != -jobads ]; do shift; done
+    cat "$2" "$CONDOR_CONFIG" >>{dir}/applied
+    cat {dir}/applied.out; cat {dir}/applied.err >&2
+    exit ;;
+esac
 cat >{dir}/jobs
 cp "$CONDOR_CONFIG" {dir}/routes
 [ ! -e {dir}/broken ] || {{ echo broken; exit 1; }}
@@ -44,10 +53,13 @@ printf '\\nMatching jobs against routes to find candidate jobs.\\nsubmit_job as 
 printf 'BatchQueue = "a = b"\\nGridResource = "batch slurm"\\nNumRestarts = 0\\n'
 printf 'RouteName = "main"\\nRoutedFromJobId = "2.0"\\n\\n'
 """
-ROUTES = """JOB_ROUTER_ROUTE_main @=route
+ROUTES = """DAEMON_LIST = MASTER SCHEDD JOB_ROUTER
+JOB_ROUTER_ROUTE_main @=route
+\tREQUIREMENTS VO == 1 && \\
+\t  true
   MaxJobs = 1
-  MaxIdleJobs = 1
-  EVALSET BatchQueue queue
+  maxidlejobs=1
+\tevalset BatchQueue queue
 @route
 """
 # Prints a token that expires after $6 seconds.
@@ -472,7 +484,7 @@ def test_route_prints_the_route_of_each_job_and_what_routes_set(routes):
 def test_route_does_not_apply_the_limits_of_routes(routes):
     routes("route", stdin="xcount = 1\n")
     used = (routes.dir / "routes").read_text()
-    assert "Max" not in used and "EVALSET BatchQueue" in used
+    assert "max" not in used.lower() and "evalset BatchQueue" in used
     assert "MaxJobs = 1" in (routes.dir / "condor_config").read_text()
     assert [path.name for path in routes.dir.glob("condor_config*")] == ["condor_config"]
 
@@ -488,6 +500,95 @@ def test_route_reports_errors(routes):
     assert "condor_job_router_info failed: broken" in routes("route", stdin="a = 1\n", rc=1)
     (routes.dir / "condor_config").write_text("")
     assert "the gateway has no routes (glidein_gateway_routes)" in routes("route", stdin="a = 1\n", rc=1)
+
+
+# What condor_job_router_info 23.9.6 prints with -diagnostic -config.
+ACCEPTED = """\
+Following source schedd (SCHEDD1): job_router_info
+route main converted to :
+\tNAME main
+\tSET Note "ERROR: none"
+Note: adding new route '[ Name = "main"; GridResource = "batch slurm"; TargetUniverse = 9 ]'
+Routes will be matched in this order: main, other
+
+
+Route 1
+Name         : "main"
+"""
+UNKNOWN_COMMAND = """\
+route a is not valid: SETT is not a valid transform keyword
+
+
+CONFIGURATION ERROR: SETT is not a valid transform keyword
+
+Ignoring route entry in JOB_ROUTER_ROUTE_a
+route 'a' from JOB_ROUTER_ROUTE_NAMES not found in the routing table.
+Routes will be matched in this order:
+"""
+DISABLED = "JobRouter is disabled."
+NOT_FOUND = "route 'a' from JOB_ROUTER_ROUTE_NAMES not found in the routing table."
+LINE_2 = "Configuration Error Line 2 while reading global config source /x/condor_config"
+NO_CONDITION = "$(X) is not a valid if condition because expression is not a conditional"
+
+
+@pytest.fixture()
+def checked(routes):
+    """Return a function that checks ROUTES; HTCondor's tool prints the given texts, and returns what check prints."""
+
+    def check(out=ACCEPTED, err="", applied_out="", applied_err="", rc=1):
+        files = {"routes.out": out, "routes.err": err, "applied.out": applied_out, "applied.err": applied_err}
+        for name, text in files.items():
+            (routes.dir / name).write_text(text and f"{text}\n")
+        before = sorted(routes.dir.iterdir())
+        printed = routes("check", stdin=ROUTES, rc=rc)
+        assert set(routes.dir.iterdir()) - set(before) <= {routes.dir / "applied"}
+        return printed.splitlines()
+
+    return check
+
+
+def test_check_applies_each_route_to_a_job_without_its_requirements(routes, checked):
+    assert checked(rc=0) == []
+    applied = (routes.dir / "applied").read_text()
+    assert applied.count("JobUniverse = 5\n") == 2
+    assert applied.count("\tSET GatewayRequirements VO == 1 && \\\n\t  true\n  MaxJobs = 1\n") == 2
+    for name in ("main", "other"):
+        assert f"\nJOB_ROUTER_ROUTE_NAMES = {name}\nJOB_ROUTER_SOURCE_JOB_CONSTRAINT = true\n" in applied
+
+
+@pytest.mark.parametrize(
+    ("out", "err", "message"),
+    [
+        (UNKNOWN_COMMAND, "", ["CONFIGURATION ERROR: SETT is not a valid transform keyword", NOT_FOUND]),
+        (f"{NOT_FOUND}\n{ACCEPTED}", "", [NOT_FOUND]),
+        ("ERROR: JOB_ROUTER_TRANSFORM_t not found", DISABLED, [DISABLED, "ERROR: JOB_ROUTER_TRANSFORM_t not found"]),
+        ("JOB_ROUTER_TRANSFORM_t load error: no", DISABLED, [DISABLED, "JOB_ROUTER_TRANSFORM_t load error: no"]),
+        ("WARNING: none of JOB_ROUTER_ROUTE_NAMES", DISABLED, [DISABLED, "WARNING: none of JOB_ROUTER_ROUTE_NAMES"]),
+        ("", f"{LINE_2}\n{NO_CONDITION}", [LINE_2, NO_CONDITION, "line 2: JOB_ROUTER_ROUTE_main @=route"]),
+    ],
+)  # fmt: skip
+def test_check_reports_what_htcondor_does_not_accept(checked, out, err, message):
+    assert checked(out, err) == ["gateway: HTCondor refuses the routes:", *message]
+
+
+@pytest.mark.parametrize(
+    ("out", "err", "message"),
+    [
+        ("", "ERROR: SET a invalid expression : 1 +", ["ERROR: SET a invalid expression : 1 +"]),
+        (
+            "failure in pre-route transform t: SETT is not a valid transform keyword",
+            "Transform of ad  failed!",
+            ["Transform of ad  failed!", "failure in pre-route transform t: SETT is not a valid transform keyword"],
+        ),
+    ],
+)
+def test_check_reports_once_what_fails_when_a_route_is_applied(checked, out, err, message):
+    assert checked(applied_out=out, applied_err=err)[1:] == message
+
+
+def test_check_fails_if_the_tool_does(routes, checked):
+    script(routes.dir / "release/bin/condor_job_router_info", "#!/bin/sh\nexit 5\n")
+    assert checked()[1:] == ["condor_job_router_info failed: exit status 5"]
 
 
 def test_a_schedd_that_does_not_answer_is_reported(gateway):

@@ -10,6 +10,13 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible.vars.manager import VariableManager
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as sge
+from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
+from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
+from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
+from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts as slurm
+from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import (
     VARIABLES,
     host_vars_text,
@@ -17,15 +24,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.h
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import discovery_summary
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import (
-    htcondor,
-    lsf,
-    pbspro,
-    sge,
-    slurm,
-    torque,
-)
 from ansible_collections.glidein.ops.tests.unit.support.facts import environment, facts
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import parse_transcript
 from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite

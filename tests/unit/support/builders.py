@@ -9,8 +9,8 @@ import io
 import json
 
 from ansible.module_utils import basic
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import Job
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.base import Job
 
 NOW = 1795211280
 # What a batch script of the site `lab` needs to know about the installed payload.

@@ -6,7 +6,7 @@
 import collections
 from pathlib import Path
 
-RECORDED = Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "site" / "recorded"
+RECORDED = Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "batch" / "recorded"
 
 Answer = collections.namedtuple("Answer", "command stdout stderr rc")
 

@@ -9,7 +9,7 @@ from collections import namedtuple
 from pathlib import Path
 
 RECORDED = (
-    Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "site" / "recorded" / "htcondor_23.9.6.txt"
+    Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "batch" / "recorded" / "htcondor_23.9.6.txt"
 )
 
 Answer = namedtuple("Answer", "command stdout stderr rc")

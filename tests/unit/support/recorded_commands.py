@@ -11,9 +11,9 @@ import os
 import re
 import shlex
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader
 from ansible_collections.glidein.ops.plugins.module_utils.command import quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts.reader import Reader
 
 _ENTRY = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*?)\[rc=([0-9]+)\]\n", re.MULTILINE)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RecordedReader, parse_transcript
 
-RECORDED = Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "site" / "recorded"
+RECORDED = Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "batch" / "recorded"
 
 
 def unchanged(argv, output):

@@ -54,14 +54,28 @@ def host_vars_text(proposal, facts, host):
     Notes are left out: they are about the present state of the login node, and would change the file in each run.
     """
     system = " ".join(text for text in (facts["scheduler"], facts["version"]) if text) or "no batch system"
+    introduction = [
+        f"Proposed by glidein.ops.discover from what {host} reports ({system}).",
+        "Answer each TODO. docs/variables.md describes the variables, docs/discovery.md how they were found.",
+    ]
+    remarks = [
+        ("Queues without an entry:", proposal.queues_by_reason()),
+        ("Not read:", [(gap["what"], f"{gap['command']}: {gap['error']}") for gap in facts["gaps"]]),
+    ]
+    return variables_text(proposal, introduction, remarks)
+
+
+def variables_text(proposal, introduction, remarks):
+    """Return the variables of a proposal as YAML, with the source of each value and the open questions as comments.
+
+    introduction: sentences at the beginning; remarks: titles and pairs of names and texts, at the end.
+    """
     lines = ["---"]
-    lines += _comment(f"Proposed by glidein.ops.discover from what {host} reports ({system}).", 0)
-    lines += _comment(
-        "Answer each TODO. docs/variables.md describes the variables, docs/discovery.md how they were found.", 0
-    )
+    for sentence in introduction:
+        lines += _comment(sentence, 0)
     lines += _mapping(proposal, (), proposal.variables, VARIABLES, 0)
-    lines += _list("Queues without an entry:", proposal.queues_by_reason())
-    lines += _list("Not read:", [(gap["what"], f"{gap['command']}: {gap['error']}") for gap in facts["gaps"]])
+    for title, pairs in remarks:
+        lines += _list(title, pairs)
     return "\n".join(lines) + "\n"
 
 

@@ -51,7 +51,7 @@ def propose(facts, nodes=None, batch_system=None, existing=(), measured=None):
     """Return the Proposal for a site.
 
     facts: of the module site_facts; nodes: {entry: what a probe saw on one of its compute nodes}; batch_system: the
-    class of facts["scheduler"] (a subclass of schedulers.base.Scheduler), without which its defaults are unknown;
+    class of facts["scheduler"] (a subclass of batch.base.Scheduler), without which its defaults are unknown;
     existing: names of variables that the host has, which are not asked about; measured: {path: (value, source)} of
     what earlier probes saw, which is kept for the entries that `nodes` has no report of (VariablesFile.measured).
     """

@@ -6,6 +6,7 @@
 import collections
 from typing import Any, NamedTuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_input import (
     demand_history,
     failed_schedds,
@@ -93,12 +94,11 @@ def read_pool(demand, supply, sites, matcher, now_s, max_age_s):
     )
 
 
-def read_sites(deployment, raw_sites, check_scheduler):
+def read_sites(deployment, raw_sites):
     """Return (sites for make_plan, errors of sites with an invalid configuration).
 
-    raw_sites: definitions of sites.sites_of_play; check_scheduler: a function of scheduler, its options and the
-    entries that raises InputError. Sites of one name are all left out, with one error: their glideins could not be
-    distinguished.
+    raw_sites: definitions of sites.sites_of_play. Sites of one name are all left out, with one error: their glideins
+    could not be distinguished.
     """
     number = collections.Counter(raw["site"] for raw in raw_sites)
     errors = [
@@ -118,7 +118,7 @@ def read_sites(deployment, raw_sites, check_scheduler):
             site = normalise_site(
                 deployment, raw["site"], raw["entries"], raw["limits"], raw.get("budget"), raw.get("eagerness")
             )
-            check_scheduler(raw["scheduler"], raw["scheduler_options"], site["entries"])
+            make_scheduler(raw["scheduler"], raw["scheduler_options"], site["entries"])
             check_expressions([{"site": site}])
         except InputError as error:
             errors.append({"site": raw["site"], "error": str(error)})

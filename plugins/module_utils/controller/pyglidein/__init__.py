@@ -1,4 +1,4 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Conversion of PyGlidein's client configuration to an inventory. All code runs on the controller."""
+"""Conversion of a configuration of PyGlidein's client to the variables of a site. Controller only."""

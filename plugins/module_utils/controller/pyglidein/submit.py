@@ -5,162 +5,139 @@
 
 import re
 import shlex
+from typing import Dict, List, Optional, Tuple
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.options import Option
 
 # Scheduler -> (name of the submit command, prefix of its directives).
 COMMANDS = {
     "slurm": ("sbatch", "#SBATCH"),
     "torque": ("qsub", "#PBS"),
-    "pbspro": ("qsub", "#PBS"),
     "sge": ("qsub", "#$"),
     "uge": ("qsub", "#$"),
     "lsf": ("bsub", "#BSUB"),
     "htcondor": ("condor_submit", ""),
 }
-# The key of options that would have no effect: the collection sets them from shapes and walltime.
-_SIZE = "size"
-# Option -> the key of an entry that replaces it, _SIZE, or "" for the names of jobs and files, which need no warning.
-_SLURM = {
-    "-A": "account",
-    "--account": "account",
-    "-p": "queue",
-    "--partition": "queue",
-    "--gres": "gres",
-    "--gpus": "gpus",
-    "-G": "gpus",
-    "--gpus-per-node": "gpus",
-    **dict.fromkeys(("-n", "--ntasks", "--tasks", "--ntasks-per-node", "-c", "--cpus-per-task", "--mem"), _SIZE),
-    **dict.fromkeys(("--mem-per-cpu", "-t", "--time", "--time-min"), _SIZE),
-    **dict.fromkeys(("-J", "--job-name", "-N", "--nodes", "-o", "--output", "-e", "--error", "--export"), ""),
+# What replaces an option: a key of the entry, `size` for shapes and walltime, or `name` for the names of jobs and
+# files, which need no remark. Others are directives.
+_QSUB = {"account": "-A", "queue": "-q", "name": "-N -o -e -j -S"}
+_REPLACED = {
+    "slurm": {
+        "account": "-A --account",
+        "queue": "-p --partition",
+        "gpus": "--gres --gpus -G --gpus-per-node",
+        "size": "-n --ntasks --tasks --ntasks-per-node -c --cpus-per-task --mem --mem-per-cpu -t --time --time-min",
+        "name": "-J --job-name -N --nodes -o --output -e --error --export",
+        "whole_node": "--exclusive",
+    },
+    "torque": _QSUB,
+    "sge": dict(_QSUB, account="-P"),
+    "uge": dict(_QSUB, account="-P"),
+    "lsf": {"account": "-P", "queue": "-q", "size": "-n -W -M", "name": "-J -o -e -oo -eo"},
+    "htcondor": {},
 }
-_PBS = {"-A": "account", "-q": "queue", "-N": "", "-o": "", "-e": "", "-j": "", "-S": ""}
-_GRID_ENGINE = {"-P": "account", "-q": "queue", "-N": "", "-o": "", "-e": "", "-j": "", "-S": ""}
-_LSF = {
-    "-P": "account",
-    "-q": "queue",
-    **dict.fromkeys(("-n", "-W", "-M"), _SIZE),
-    **dict.fromkeys(("-J", "-o", "-e", "-oo", "-eo"), ""),
-}
-_KEYS = {"slurm": _SLURM, "torque": _PBS, "pbspro": _PBS, "sge": _GRID_ENGINE, "uge": _GRID_ENGINE, "lsf": _LSF}
 # Characters that require a shell to run the command.
 _SHELL = re.compile(r"[|;&$`()<>*?]")
 _GPUS = re.compile(r"^(?:gpu:)?(?:(?P<type>[A-Za-z_][A-Za-z0-9_.-]*)[:=])?(?P<number>[0-9]+)\Z")
 _MODULE = re.compile(r"^module\s+(?:load|add)\s+(?P<names>.+)\Z")
 _ASSIGNMENT = re.compile(r"^(?:export\s+)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>.*)\Z")
 _ATTRIBUTE_OF_ACCOUNT = re.compile(r"^(?:\+|MY\.)Acc(?:oun)?t(?:ing)?_?Group\s*=\s*\"(?P<group>[^\"]+)\"\s*\Z", re.I)
-_COMMENT = re.compile(r"\s#\s.*\Z")
 _DESCRIPTION = re.compile(r"^(?:\+|MY\.)?[A-Za-z_][A-Za-z0-9_.]*\s*=")
+_COMMENT = re.compile(r"\s#\s.*\Z")
 
 
 class SubmitOptions:
-    """The options that were found.
+    """The batch system's options of one partition.
 
-    account, queue: text or None; gpus: (type or None, number) or None; whole_node: bool; directives: [text]; modules:
-    [name]; environment: {name: text}; command: the words that run the submit command, or None; unread: [text] that
-    nothing here reads.
+    found: {account, queue, gpus or whole_node: (value, Option)}; directives: {text: Option}; modules: [name];
+    environment: {name: text}; unread: [(text, Option)].
     """
 
-    def __init__(self, scheduler):
+    def __init__(self, scheduler: str) -> None:
         self.scheduler = scheduler
-        self.account = self.queue = self.gpus = self.command = None
-        self.whole_node = False
-        self.directives, self.modules, self.unread = [], [], []
-        self.environment = {}
+        self.keys = {option: key for key, text in _REPLACED[scheduler].items() for option in text.split()}
+        self.found: Dict[str, Tuple[str, Option]] = {}
+        self.directives: Dict[str, Option] = {}
+        self.modules: List[str] = []
+        self.environment: Dict[str, str] = {}
+        self.unread: List[Tuple[str, Option]] = []
 
-    def read_command(self, text):
+    @property
+    def gpus(self) -> Tuple[Optional[str], int]:
+        """The type of GPU, or None, and the number of GPUs that the options request."""
+        match = _GPUS.match(self.found["gpus"][0]) if "gpus" in self.found else None
+        return (match.group("type"), int(match.group("number"))) if match else (None, 0)
+
+    def read_command(self, option: Option) -> None:
         """Read a submit_command, such as `sbatch -A abc`."""
-        text = re.sub(r"\s*<\s*\Z", "", text.strip())
+        text = re.sub(r"\s*<\s*\Z", "", option.value or "")
+        if not text:
+            return
         name = COMMANDS[self.scheduler][0]
         words = _words(text)
-        position = next((i for i, word in enumerate(words or ()) if word.rpartition("/")[2] == name), None)
-        if _SHELL.search(text) or position is None:
-            self.unread.append(text)
+        position = next((i for i, word in enumerate(words) if word.rpartition("/")[2] == name), None)
+        if position is None or _SHELL.search(text):
+            self.unread.append((text, option))
             return
-        if position or words[0] != name:
-            self.command = words[: position + 1]
-        if self.scheduler == "htcondor":
-            self.unread += [" ".join(words[position + 1 :])] if words[position + 1 :] else []
-        else:
-            self._read_words(words[position + 1 :])
+        if words[: position + 1] != [name]:
+            self.unread.append((f"{' '.join(words[: position + 1])}; see glidein_scheduler_options.commands", option))
+        self._read_words(words[position + 1 :], option)
 
-    def read_header(self, text):
-        """Read the lines of custom_header, which are directives, or with HTCondor lines of the submit description."""
-        for line in text.splitlines():
-            self._read_line(line.strip())
+    def read_lines(self, option: Option) -> None:
+        """Read lines of custom_header, custom_middle or custom_footer.
 
-    def read_middle(self, text):
-        """Read the lines of custom_middle: directives, or shell commands of the batch script."""
-        for line in text.splitlines():
-            line = line.strip()
+        They are directives, with HTCondor lines of the submit description, or shell commands of the batch script.
+        """
+        prefix = COMMANDS[self.scheduler][1]
+        for line in filter(None, (line.strip() for line in (option.value or "").splitlines())):
             module, assignment = _MODULE.match(line), _ASSIGNMENT.match(line)
             if self.scheduler == "htcondor":
-                self._read_line(line)
+                account = _ATTRIBUTE_OF_ACCOUNT.match(line)
+                if account:
+                    self.found["account"] = account.group("group"), option
+                elif _DESCRIPTION.match(line):
+                    self.directives[line] = option
+                else:
+                    self.unread.append((line, option))
+            elif line.startswith(prefix):
+                self._read_words(_words(_COMMENT.sub("", line[len(prefix) :])) or [line], option)
             elif module:
                 self.modules += module.group("names").split()
-            elif assignment and len(_words(assignment.group("value")) or ()) <= 1:
-                value = (_words(assignment.group("value")) or [""])[0]
-                self.environment[assignment.group("name")] = value
+            elif assignment and len(_words(assignment.group("value") or "''")) == 1:
+                self.environment[assignment.group("name")] = "".join(_words(assignment.group("value")))
             else:
-                self._read_line(line)
+                self.unread.append((line, option))
 
-    def _read_line(self, line):
-        prefix = COMMANDS[self.scheduler][1]
-        if not line:
-            return
-        if self.scheduler == "htcondor":
-            account = _ATTRIBUTE_OF_ACCOUNT.match(line)
-            if account:
-                self.account = account.group("group")
-            elif _DESCRIPTION.match(line):
-                self.directives.append(line)
-            else:
-                self.unread.append(line)
-            return
-        # Slurm ignores a comment after the options.
-        words = _words(_COMMENT.sub("", line[len(prefix) :])) if line.startswith(prefix) else None
-        if words and words[0].startswith("-"):
-            self._read_words(words)
-        else:
-            self.unread.append(line)
-
-    def _read_words(self, words):
-        """Read the options of a command line or directive."""
-        words = list(words)
+    def _read_words(self, words: List[str], option: Option) -> None:
+        """Read the options of a command line or directive. Those that are read later override earlier ones."""
         while words:
-            option, value, text = _next_option(self.scheduler, words)
-            if not option.startswith("-"):
-                self.unread.append(text)
-                continue
-            key = _KEYS[self.scheduler].get(option)
-            if key in ("account", "queue") and value:
-                setattr(self, key, value)
-            elif key in ("gres", "gpus") and _GPUS.match(value or ""):
-                found = _GPUS.match(value)
-                self.gpus = (found.group("type"), int(found.group("number")))
-            elif self.scheduler == "slurm" and option == "--exclusive":
-                self.whole_node = True
-            elif key == _SIZE:
-                self.unread.append(text)
-            elif key != "":
-                self.directives.append(text)
+            name, value, text = self._next(words)
+            key = self.keys.get(name)
+            is_valid = _GPUS.match(value) if key == "gpus" else value or key == "whole_node"
+            if key in ("account", "queue", "gpus", "whole_node") and is_valid:
+                self.found[key] = value, option
+            elif key == "size" or not name.startswith("-") or self.scheduler == "htcondor":
+                self.unread.append((text, option))
+            elif key != "name":
+                self.directives.setdefault(text, option)
+
+    def _next(self, words: List[str]) -> Tuple[str, str, str]:
+        """Remove an option and its value from the words; return (option, value or "", the text of both)."""
+        word = words.pop(0)
+        if word.startswith("--") and "=" in word:
+            name, _equals, value = word.partition("=")
+            return name, value, f"{name}={shlex.quote(value)}"
+        if self.scheduler == "slurm" and len(word) > 2 and word[0] == "-" and word[1] != "-":
+            return word[:2], word[2:], shlex.quote(word)
+        if word.startswith("-") and words and not words[0].startswith("-"):
+            value = words.pop(0)
+            return word, value, f"{word}{'=' if word.startswith('--') else ' '}{shlex.quote(value)}"
+        return word, "", shlex.quote(word)
 
 
-def _next_option(scheduler, words):
-    """Remove an option and its value from the words; return (option, value or None, the text of both)."""
-    word = words.pop(0)
-    if word.startswith("--") and "=" in word:
-        option, _equals, value = word.partition("=")
-        return option, value, f"{option}={shlex.quote(value)}"
-    if scheduler == "slurm" and len(word) > 2 and word[0] == "-" and word[1] != "-":
-        return word[:2], word[2:], shlex.quote(word)
-    if word.startswith("-") and words and not words[0].startswith("-"):
-        value = words.pop(0)
-        return word, value, f"{word}={shlex.quote(value)}" if word.startswith("--") else f"{word} {shlex.quote(value)}"
-    return word, None, shlex.quote(word)
-
-
-def _words(text):
-    """Return the words of a command line, or None if a quote is not closed."""
+def _words(text: str) -> List[str]:
+    """Return the words of a command line, [] if a quote is not closed."""
     try:
         return shlex.split(text)
     except ValueError:
-        return None
+        return []

@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import no_facts
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import no_facts
 from ansible_collections.glidein.ops.plugins.modules import site_facts
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
 from ansible_collections.glidein.ops.tests.unit.support.hangs import hanging, shorten_limits
 
-RECORDED = Path(__file__).parent.parent / "module_utils" / "site" / "recorded" / "slurm_24.11.5_accounting.txt"
+RECORDED = Path(__file__).parent.parent / "module_utils" / "batch" / "recorded" / "slurm_24.11.5_accounting.txt"
 
 # The user of the transcript.
 USER = collections.namedtuple("User", "pw_name pw_dir pw_shell")("pilot", None, "/bin/sh")
@@ -86,12 +86,12 @@ def test_the_keys_are_those_of_the_documentation(login_node):
     documented = yaml.safe_load(site_facts.RETURN)["facts"]["contains"]
     found = facts()
     assert set(found) == set(documented)
-    assert set(found["queues"][0]) == set(documented["queues"]["contains"])
+    queue = documented["queues"]["sample"][0]
+    assert set(found["queues"][0]) == set(queue)
     assert set(found["limits"]) == set(documented["limits"]["sample"]) == set(no_facts()["limits"])
     assert set(found["accounts"][0]) == set(documented["accounts"]["sample"][0])
     assert set(found["environment"]) == set(documented["environment"]["sample"])
-    groups = documented["queues"]["contains"]["node_groups"]["sample"]
-    assert set(found["queues"][0]["node_groups"][0]) == set(groups[0])
+    assert set(found["queues"][0]["node_groups"][0]) == set(queue["node_groups"][0])
 
 
 def test_the_clock_is_not_compared_without_the_controllers_time(login_node):

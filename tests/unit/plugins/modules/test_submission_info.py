@@ -2,8 +2,8 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.commands import Slurm
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.slurm import Slurm
 from ansible_collections.glidein.ops.plugins.modules import submission_info
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
 

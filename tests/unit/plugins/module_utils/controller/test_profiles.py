@@ -7,13 +7,13 @@ import pathlib
 import re
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller import profiles
 from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_limits import lease_limits
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import sites_of_play
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.units import clock
 
 ROOT = pathlib.Path(__file__).parents[5]

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS, make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS, make_scheduler
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -8,9 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.node_probe import NodeProbe
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape
 
 GOLDEN = Path(__file__).resolve().parent / "node_probe" / "golden"

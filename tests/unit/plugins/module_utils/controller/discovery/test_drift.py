@@ -4,10 +4,10 @@
 """Tests of the differences between the inventory's entries and the facts of a login node."""
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift, site_drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profile_lines import profile_lines
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
 from ansible_collections.glidein.ops.tests.unit.support.builders import shape
 from ansible_collections.glidein.ops.tests.unit.support.facts import MACHINES, account, facts, group, limits, queue
 

@@ -7,6 +7,8 @@ import os
 import pathlib
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import READERS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import host_vars_text
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
@@ -14,8 +16,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.s
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import VariablesFile
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers.facts import MODULES
 from ansible_collections.glidein.ops.tests.unit.support.facts import (
     MACHINES,
     account,
@@ -222,7 +222,7 @@ ENVIRONMENTS = st.builds(
 FACTS = st.builds(
     lambda queues, **changes: facts(**{**changes, "queues": queues}),
     st.lists(QUEUES, max_size=4, unique_by=lambda each: each["name"]),
-    scheduler=st.sampled_from(sorted(MODULES)),
+    scheduler=st.sampled_from(sorted(READERS)),
     version=st.none() | TEXTS,
     cluster=st.none() | NAMES,
     user=NAMES,

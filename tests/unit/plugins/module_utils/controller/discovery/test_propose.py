@@ -4,8 +4,8 @@
 """Tests of the variables that are proposed for the facts of a login node."""
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
-from ansible_collections.glidein.ops.plugins.module_utils.site.schedulers import SCHEDULERS
 from ansible_collections.glidein.ops.tests.unit.support.facts import (
     account,
     environment,

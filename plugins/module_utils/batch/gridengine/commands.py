@@ -1,0 +1,376 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sun Grid Engine and its successors, such as Son of Grid Engine.
+
+Sources: the manual pages of qsub, qstat, qdel, sge_request, queue_conf and complex of 8.1.9, and tests with Debian's
+8.1.9.
+"""
+
+import contextlib
+import html
+import os
+import re
+import shlex
+
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
+    COMPLETING,
+    QUEUED,
+    RUNNING,
+    SICK,
+    Blahp,
+    Job,
+    RequestOption,
+    Scheduler,
+    unknown_state,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.qstat_xml import (
+    epoch_s,
+    numbers_worth_asking,
+    parse_details,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid, missing
+
+_COMPLEX = re.compile(r"^(?P<name>[A-Za-z_][A-Za-z0-9_.]*)(?::(?P<per>slot|job))?\Z")
+_COMPLEX_RULE = "none, or the name of a resource (complex), which may be followed by :slot or :job"
+_PE = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+
+# Paths that qsub -o accepts: $ would begin a pseudo variable, a comma another path, and quotes cannot be escaped.
+_LOG_DIR = re.compile(r"^/[A-Za-z0-9 /._+@%=~-]*\Z")
+
+_SUBMITTED = re.compile(r"^(\d+)(?:\.\d+-\d+:\d+)?\Z")
+# After a warning of qmaster, such as for a user without access to any queue, qsub exits with 1 although the job is
+# submitted.
+_SUBMITTED_WITH_WARNING = re.compile(
+    r'^Your job(?:-array)? (\d+)(?:\.\d+-\d+:\d+)? \("[^"]*"\) has been submitted$', re.MULTILINE
+)
+# Errors if the request was sent and the answer was lost.
+_ANSWER_LOST = re.compile(r"answer list|failed receiving|got read error|time(?:d )?out", re.IGNORECASE)
+
+_DELETED = re.compile(r"has (?:registered|deleted) | is already in deletion\Z")
+_GONE = re.compile(r'^(?:denied: )?job "?[0-9.]+"?(?: task "?[0-9]+"?)? does not exist\.?\Z')
+
+_JOB_NUMBER = re.compile(r"^\d+\Z")
+# A whole document of qstat -xml, and its records, which consist of elements without further ones. Names of other users'
+# jobs may be invalid XML.
+_LIST = re.compile(r"<job_info\b.*<job_info\b(?:.*</job_info>|\s*/>)\s*</job_info>", re.DOTALL)
+_RECORD = re.compile(r"<job_list\b.*?</job_list>", re.DOTALL)
+_VALUE = re.compile(r"<(\w+)>([^<]*)</\1>")
+
+# Options of qstat that are allowed in sge_qstat files, because those of list_argv override them.
+_OVERRIDDEN = ("-u", "-s")
+
+
+class GridEngine(Scheduler):
+    """Grid Engine through qsub, qstat and qdel; one array job for any number of glideins."""
+
+    name = "sge"
+    commands = {"qsub": ["qsub"], "qstat": ["qstat"], "qdel": ["qdel"]}
+    submit_command = "qsub"
+    remove_command = "qdel"
+    # qsub takes the last of several options in a script, as seen with 8.1.9; only -q adds up.
+    refused_options = {
+        "-ckpt": "the glideins could be started twice",
+        "-h": "the glideins would never start",
+        "-help": "no job would be submitted",
+        "-hold_jid": "the glideins would wait for other jobs",
+        "-hold_jid_ad": "the glideins would wait for other jobs",
+        "-now": "qsub would not return before the glideins start",
+        "-q": "it adds to the queues of the entry; use queue of the entry",
+        "-sync": "qsub would not return before the glideins end",
+        "-t": "the plan sets the number of glideins",
+        "-V": "the glideins would get the login node's environment; use environment of the entry",
+        "-verify": "no job would be submitted",
+        "-w v": "no job would be submitted",
+        "-w p": "no job would be submitted",
+    }
+    # Variables of a batch job, if the cycle runs within one, and those that change output, such as SGE_LONG_QNAMES.
+    scrub_prefixes = ("SGE_",)
+    keep = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME")
+    directive_prefix = "#$"
+    resources = {
+        # mem_free exists in every installation. A job starts on a host with so much free memory; nothing is limited.
+        "memory": RequestOption("mem_free", None),
+        "disk": RequestOption("none", None),
+        "gpus": RequestOption("gpu", None),
+        "gpu_type": RequestOption("gpu_type", None),
+        "whole_node": RequestOption("exclusive", None),
+        "parallel_environment": RequestOption("none", None),
+    }
+    grace_s = 60  # `notify` of the queue
+    blahp = Blahp(
+        "sge",
+        ("queue",),
+        ("account", "constraint", "cores", "memory", "disk", "gpus", "gpu_type", "whole_node", "parallel_environment",
+         "directives"),
+    )  # fmt: skip
+    batch_id = '$JOB_ID$([ "${SGE_TASK_ID:-undefined}" = undefined ] || echo ".$SGE_TASK_ID")'
+
+    # The notice is sent to all processes of a supplementary group (execd_params ENABLE_ADDGRP_KILL), of any session.
+    shell_settings = {"GLIDEIN_NOTICE_TO_ALL": "'USR1 USR2'"}
+
+    # max_aj_tasks, max_u_jobs and max_jobs of the configuration.
+    too_many_pattern = re.compile(
+        r"only [0-9]+ (?:tasks|jobs) are allowed|more than [0-9]+ tasks|maximum number of jobs", re.I
+    )
+
+    # Letters of qstat's state. Those of suspension take precedence.
+    letters_of_suspension = "sST"
+    letters_of_others = "dEhqwrtRz"
+
+    # -- checks of an entry --------------------------------------------------------------------------------------
+
+    @classmethod
+    def refused_in(cls, words, entry):
+        pairs = [f"{word} {value[:1]}" for word, value in zip(words, words[1:])]
+        return [option for option in words + pairs if option in cls.refused_options]
+
+    @classmethod
+    def check_more(cls, entry):
+        problems = []
+        where = f"glidein_entries.{entry['name']}"
+        for key, value in sorted(entry["resources"].items()):
+            pattern, rule = (_PE, "none, or a name") if key == "parallel_environment" else (_COMPLEX, _COMPLEX_RULE)
+            if key in cls.resources and not pattern.match(value):
+                problems.append(invalid(f"{where}.resources.{key}", value, rule))
+        several = [shape for shape in sorted(entry["shapes"]) if entry["shapes"][shape]["cpus"] > 1]
+        if several and "parallel_environment" not in entry["resources"]:
+            expected = (
+                "the name of the parallel environment that allots several cores on one node (allocation_rule "
+                f"$pe_slots, see `qconf -spl`), which the shapes {', '.join(several)} need; or none if one slot is a "
+                "whole node"
+            )
+            problems.append(missing(f"{where}.resources.parallel_environment", expected))
+        return problems + cls._check_shares(entry)
+
+    @classmethod
+    def _check_shares(cls, entry):
+        """Return a sentence for each number of GPUs that cannot be divided among the slots."""
+        match = _COMPLEX.match(entry["resources"].get("gpus", cls.resources["gpus"].default))
+        if not match or match.group("per") != "slot":
+            return []
+        slots = {name: _slots(entry, shape) for name, shape in entry["shapes"].items()}
+        return [
+            invalid(
+                f"glidein_entries.{entry['name']}.shapes.{name}.gpus",
+                shape["gpus"],
+                f"a multiple of the {slots[name]} slots, because resources.gpus requests GPUs for each slot",
+            )
+            for name, shape in sorted(entry["shapes"].items())
+            if shape["gpus"] % slots[name]
+        ]
+
+    # -- scripts -----------------------------------------------------------------------------------------------
+
+    def directives(self, entry, shape, job_name, log_dir):
+        if not _LOG_DIR.match(log_dir):
+            expected = f"with {self.name} an absolute path of letters, digits, blanks and / . _ + @ % = ~ -"
+            raise InputError(invalid("glidein_log_dir", log_dir, expected))
+        lines = [f"-N {job_name}"]
+        if entry["queue"]:
+            lines.append(f"-q {entry['queue']}")
+        lines += self._requests(entry, shape)
+        lines += [
+            "-r n",
+            # SIGUSR2 before SIGKILL, SIGUSR1 before SIGSTOP.
+            "-notify",
+            "-S /bin/sh",
+            "-j y",
+            f'-o "{log_dir}/$JOB_NAME.$JOB_ID.$TASK_ID.out"',
+        ]
+        return lines
+
+    def blahp_options(self, entry, shape, job_name):
+        # blahp redirects the glidein's output. Without -o, empty files would be left in the home directory.
+        output = ["-j y", "-o /dev/null"]
+        return [*entry["directives"], f"-N {job_name}", *self._requests(entry, shape), "-r n", *output]
+
+    def _requests(self, entry, shape):
+        """Return the options for all requests but the queue."""
+        slots = _slots(entry, shape)
+        lines = []
+        if entry["account"]:
+            lines.append(f"-P {entry['account']}")
+        if entry["constraint"]:
+            lines.append(f"-l {entry['constraint']}")
+        lines.append(f"-l h_rt={entry['walltime_s']}")
+        if self.requested_as(entry, "parallel_environment") != "none":
+            lines.append(f"-pe {self.requested_as(entry, 'parallel_environment')} {slots}")
+        lines += self._request(entry, "memory", shape["memory_mb"], slots, "M", "slot")
+        lines += self._request(entry, "disk", shape["disk_mb"], slots, "M", "slot")
+        if shape["gpus"]:
+            lines += self._request(entry, "gpus", shape["gpus"], slots, "", "job")
+            if shape["gpu_type"]:
+                lines += self._request(entry, "gpu_type", shape["gpu_type"])
+        if shape["whole_node"]:
+            lines += self._request(entry, "whole_node", "true")
+        return lines
+
+    def script_options(self, entry, shape, job_name, log_dir):
+        # -clear drops the requests of the site's, the user's and the working directory's sge_request files.
+        return ["-clear"] + super().script_options(entry, shape, job_name, log_dir)
+
+    def _request(self, entry, key, amount, slots=1, unit="", usual="job"):
+        """Return the option that requests a resource, in a list; an empty list if the entry requests none."""
+        match = _COMPLEX.match(self.requested_as(entry, key))
+        if match.group("name") == "none":
+            return []
+        if (match.group("per") or usual) == "slot":
+            amount = -(-amount // slots)  # rounded up, so that the job never gets less than the glidein offers
+        return [f"-l {match.group('name')}={amount}{unit}"]
+
+    # -- submitting --------------------------------------------------------------------------------------------
+
+    def submit_argv(self, path, job_name, tasks):
+        array = [] if tasks is None else ["-t", f"1-{tasks}"]
+        # -C, -b: a sge_request file may declare the script a program, or set another prefix of its directives.
+        return self.argv["qsub"] + ["-terse", "-C", "#$", "-b", "n"] + array + [path]
+
+    def parse_submission(self, stdout):
+        # If an option overrides another one, qsub also prints a warning on its standard output.
+        return self.only_id(_SUBMITTED, stdout)
+
+    def may_have_submitted(self, error):
+        return super().may_have_submitted(error) or bool(_ANSWER_LOST.search(error.stdout + error.stderr))
+
+    def submit(self, path, job_name, tasks):
+        try:
+            return super().submit(path, job_name, tasks)
+        except CommandError as error:
+            match = _SUBMITTED_WITH_WARNING.search(error.stdout + error.stderr)
+            if not match:
+                raise
+            return match.group(1)
+
+    # -- counting ----------------------------------------------------------------------------------------------
+
+    def list_argv(self, user):
+        # -g d: one element per array task. -s a: jobs of all states, in spite of an sge_qstat file.
+        return self.argv["qstat"] + ["-xml", "-g", "d", "-s", "a", "-u", user]
+
+    def jobs(self, user):
+        self._check_defaults(user)
+        return self._details(super().jobs(user))
+
+    def _check_defaults(self, user):
+        """Raise OutputError if a file of qstat's default options would hide jobs or change the form of the output."""
+        environment = self.runner.environment
+        files = [os.path.join(os.path.expanduser("~" + user), ".sge_qstat")]
+        if environment.get("SGE_ROOT"):
+            cell = environment.get("SGE_CELL") or "default"
+            files.append(os.path.join(environment["SGE_ROOT"], cell, "common", "sge_qstat"))
+        for path in files:
+            harmful = _harmful_defaults(path)
+            if harmful:
+                raise OutputError(
+                    f"{self.name}: {path} contains {' '.join(harmful)}, with which qstat could omit jobs. Remove it "
+                    "from that file. -u and -s are allowed."
+                )
+
+    def parse_list(self, stdout, user):
+        document = _LIST.search(stdout)
+        if not document or "<!" in stdout or len(re.findall(r"<job_info\b", stdout)) != 2:
+            raise self.output_error("qstat's output", stdout)
+        records = [dict(_VALUE.findall(record)) for record in _RECORD.findall(document.group(0))]
+        records = [record for record in records if record.get("JB_owner", user) == user]
+        submitted = {
+            record.get("JB_job_number"): record["JB_submission_time"]
+            for record in records
+            if record.get("JB_submission_time")
+        }
+        return self.readable(records, lambda record: self._job(record, submitted))
+
+    def _job(self, record, submissions):
+        """Return the Job of a job_list, {tag: text}; None if it has ended. submissions: {number: submission time}."""
+        number, name, task = (record.get(tag) for tag in ("JB_job_number", "JB_name", "tasks"))
+        state = record.get("state", "").strip()
+        text = " ".join(record.values())
+        if not state or not _JOB_NUMBER.match(number or "") or name is None or (task and not _JOB_NUMBER.match(task)):
+            raise self.output_error("a job in qstat's output", text)
+        if "JB_owner" not in record:
+            raise self.output_error("qstat's output: a job without its owner", text, number)
+        common, cancellable = self._state(state)
+        if common is None:
+            return None
+        reason = {SICK: f"state {state}", QUEUED: "" if cancellable else unknown_state(state)}.get(common, "")
+        submitted = submissions.get(number)
+        started = None if cancellable else record.get("JAT_start_time")
+        try:
+            # qstat does not print the time of submission of a job that has started; _details adds it. Until then, the
+            # time of the start is used as that of submission, and the start is unknown.
+            submitted_s = epoch_s(submitted or started or "")
+            started_s = epoch_s(started) if started and submitted else None
+        except ValueError:
+            raise self.output_error("a time in qstat's output", text, number) from None
+        job_id = f"{number}.{task}" if task else number
+        return Job(job_id, number, html.unescape(name), common, cancellable, reason, submitted_s, started_s)
+
+    def _state(self, state):
+        """Return (state, whether the job has not started), or (None, False) if it has ended."""
+        letters = set(state)
+        if letters - set(self.letters_of_suspension + self.letters_of_others):
+            return QUEUED, False
+        has_started = bool(letters & set("rt" + self.letters_of_suspension))
+        if "z" in letters:
+            return None, False
+        if "d" in letters:
+            return COMPLETING, False
+        if letters & set(self.letters_of_suspension):
+            return SICK, False
+        if "E" in letters:
+            return SICK, not has_started
+        if has_started:
+            return RUNNING, False  # also with h, which holds the next start of a running job
+        if "h" in letters:
+            return SICK, True
+        return QUEUED, "w" in letters
+
+    def _details(self, jobs):
+        """Return jobs with the details of `qstat -j`: reasons of errors and holds, submission times of running jobs.
+
+        If qstat fails, the jobs are returned without these details. The number of jobs does not depend on them.
+        """
+        numbers = numbers_worth_asking(jobs)
+        if not numbers:
+            return jobs
+        argv = self.argv["qstat"] + ["-xml", "-j", ",".join(numbers)]
+        with contextlib.suppress(CommandError, ValueError):
+            details = parse_details(self.runner.run(argv))
+            return [details[job.submission].added_to(job) if job.submission in details else job for job in jobs]
+        return jobs
+
+    # -- cancelling --------------------------------------------------------------------------------------------
+
+    def cancel_argv(self, user, ids, running):
+        return self.argv["qdel"] + list(ids)
+
+    def had_ended(self, error):
+        # qdel reports each job on its standard output, and processes all of them.
+        lines = (error.stdout + error.stderr).splitlines()
+        return any(map(_GONE.search, lines)) and all(_GONE.search(line) or _DELETED.search(line) for line in lines)
+
+
+def _slots(entry, shape):
+    """Return the number of slots that a glidein of this shape requests."""
+    return 1 if entry["resources"].get("parallel_environment", "none") == "none" else shape["cpus"]
+
+
+def _harmful_defaults(path):
+    """Return the options in an sge_qstat file that would hide jobs or change the form of the output."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as source:
+            words = shlex.split(source.read(), comments=True)
+    except (OSError, ValueError):
+        return []
+    return sorted({word for word in words if word.startswith("-") and word not in _OVERRIDDEN})
+
+
+class UnivaGridEngine(GridEngine):
+    """Grid Engine with a memory resource that is counted and enforced, and further states of suspension."""
+
+    name = "uge"
+    # m_mem_free: needs no configuration of the hosts' memory, and is the limit if cgroups are enabled.
+    resources = dict(GridEngine.resources, memory=RequestOption("m_mem_free", None))
+    # N: suspended, and its resources are given to another job; P: preempted.
+    letters_of_suspension = GridEngine.letters_of_suspension + "NP"

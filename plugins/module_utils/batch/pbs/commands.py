@@ -1,0 +1,204 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The common parts of PBS Professional (OpenPBS) and Torque: qsub's options, ids of jobs, signals."""
+
+import abc
+import re
+
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import Blahp, Scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.units import clock
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+
+# 12.server, 12[].server (an array job), 12[3].server (a task of it); a server's name may have dots and dashes.
+JOB_ID = re.compile(r"^(\d+)(\[\d*\])?(\.[A-Za-z0-9][A-Za-z0-9._-]*)?\Z")
+
+# The id that qsub prints, with and without the server. Amounts and versions, such as 1.5h and 23.06, have no server.
+_SUBMITTED_AT = re.compile(r"^\s*(\d+(?:\[\])?\.(?=[0-9]*[A-Za-z-]{2}|[A-Za-z])[A-Za-z0-9._-]+)\s*$", re.MULTILINE)
+_SUBMITTED = re.compile(r"^(\d+(?:\[\])?)\Z")
+
+# qsub's errors if the request was sent and the answer was lost. After "cannot connect", nothing was sent.
+_REFUSED_OR_NOT = re.compile(
+    r"tim(?:ed|e)[ -]?out|end of file|premature end|connection (?:reset|closed|lost|aborted)|broken pipe"
+    r"|communication failure|protocol|no reply",
+    re.IGNORECASE,
+)
+
+# NAME= of -l and -W.
+_ASSIGNED = re.compile(r"([A-Za-z_]+)\s*=")
+
+
+class Pbs(Scheduler):
+    """qsub, qstat and qdel."""
+
+    commands = {"qsub": ["qsub"], "qstat": ["qstat"], "qdel": ["qdel"]}
+    submit_command = "qsub"
+    remove_command = "qdel"
+    # Options, and attributes that -W and -l set. qsub takes the last of several options in a script; for -l of
+    # PBS Professional see PbsPro.script_options.
+    refused_options = {
+        "-h": "the glideins would never start",
+        "-I": "qsub would start an interactive job",
+        "-u": "the glideins would not be counted",
+        "-V": "the glideins would get the login node's environment; use environment of the entry",
+        "-X": "qsub would wait for the job",
+        "-z": "qsub would not print the job's id",
+        "block=": "qsub would not return before the glidein ends",
+        "depend=": "the glideins would wait for other jobs",
+        "interactive=": "qsub would start an interactive job",
+    }
+    # PBS_DPREFIX would turn the script's directives into comments; others change the output of qstat.
+    scrub_prefixes = ("PBS",)
+    keep = ("PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_HOME", "PBS_SERVER")
+    blahp = Blahp("pbs", ("queue", "account", "memory", "cores"), ("directives",))
+    directive_prefix = "#PBS"
+    batch_id = "$PBS_JOBID"
+    # PBS itself would copy the output back only at the job's end, and OpenPBS under a name without the job's id.
+    script_output = "$PBS_JOBID"
+    # pbs_mom passes the name of this script to a shell, which runs it. qdel, preemption and limits send TERM to all
+    # processes of the job's session. TERM would end that shell, and pbs_mom would then kill the glidein at once,
+    # without kill_delay. So the shell is stopped while the glidein runs: then TERM is pending, and KILL still works.
+    # (With $exec_with_exec, Torque starts no such shell.) PBS_JOBCOOKIE: the script runs in a job of PBS.
+    call = (
+        "# PBS sends TERM to all processes of a job. Should the shell that started this script die of it, PBS would",
+        "# kill the glidein at once: so that shell sleeps until the glidein has ended.",
+        'read -r _ _ _ parent _ session _ 2>/dev/null <"/proc/$$/stat"',
+        'if [ -n "${PBS_JOBCOOKIE-}" ] && [ "${parent:-0}" -gt 1 ] && [ "$parent" = "$session" ]; then',
+        "  trap : TERM",
+        '  kill -s STOP "$parent"',
+        '  /bin/sh "$GLIDEIN_HOME/glidein.sh"',
+        "  status=$?",
+        '  kill -s CONT "$parent"',
+        '  exit "$status"',
+        "fi",
+        'exec /bin/sh "$GLIDEIN_HOME/glidein.sh"',
+    )
+    # max_array_size, max_queued and max_queuable: pbs_messages.c of OpenPBS, pbs_error_db.h and req_quejob.c of Torque.
+    too_many_pattern = re.compile(
+        r"exceeds server or queue size limit|array size too large|Maximum number of jobs"
+        r"|would exceed .*per-(?:user|group|project) limit",
+        re.IGNORECASE,
+    )
+    # Options of qsub for an array job, before its indices.
+    array_options = ()
+    # Valid constraints and GPU types: without characters that would begin another resource or another chunk of nodes.
+    constraint = None
+    constraint_rule = ""
+    _gpu_type = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+    _resource = re.compile(r"^[A-Za-z][A-Za-z0-9_-]*\Z")
+    # qdel's error for a job that has already ended.
+    ended = None
+
+    @classmethod
+    def refused_in(cls, words, entry):
+        values = " ".join(re.sub("^-[A-Za-z]", "", word) for word in words)  # -Wdepend= is -W depend=
+        assigned = [f"{name}=" for name in _ASSIGNED.findall(values)]
+        return super().refused_in(words, entry) + [name for name in assigned if name in cls.refused_options]
+
+    @classmethod
+    def check_more(cls, entry):
+        problems = []
+        where = f"glidein_entries.{entry['name']}"
+        if entry["constraint"] and not cls.constraint.match(entry["constraint"]):
+            problems.append(invalid(f"{where}.constraint", entry["constraint"], cls.constraint_rule))
+        for key, form in cls.resources.items():
+            name = entry["resources"].get(key, form.default)
+            if form.allowed is None and not cls._resource.match(name):
+                expected = "none, or the name of a resource: letters, digits, _ and -"
+                problems.append(invalid(f"{where}.resources.{key}", name, expected))
+        for shape_name, shape in sorted(entry["shapes"].items()):
+            if shape["gpu_type"] and not cls._gpu_type.match(shape["gpu_type"]):
+                where_gpu = f"{where}.shapes.{shape_name}.gpu_type"
+                problems.append(invalid(where_gpu, shape["gpu_type"], "letters, digits and _ . -"))
+        return problems
+
+    def directives(self, entry, shape, job_name, log_dir):
+        # -S: the user's login shell may be a csh. -m n: no mail for each glidein that is cancelled.
+        lines = [f"-N {job_name}", "-S /bin/sh", *_place(entry)]
+        lines += [f"-l {resource}" for resource in self.requests(entry, shape)]
+        lines += [f"-l walltime={clock(entry['walltime_s'])}", "-r n", "-m n", "-j oe"]
+        # For messages of PBS itself, such as that the job exceeded a limit.
+        lines.append(f"-o {_quoted(f'{log_dir}/{self.output_of_pbs(job_name)}')}")
+        return lines
+
+    def blahp_options(self, entry, shape, job_name):
+        # Again, because blahp puts the directives after its own options.
+        return [*entry["directives"], *_place(entry), f"-l walltime={clock(entry['walltime_s'])}"]
+
+    @abc.abstractmethod
+    def requests(self, entry, shape):
+        """Return the values of the -l options but walltime."""
+
+    @abc.abstractmethod
+    def output_of_pbs(self, job_name):
+        """Return the name of the file to which PBS brings what the job printed before its script redirected it."""
+
+    def submit_argv(self, path, job_name, tasks):
+        array = [] if tasks is None else [*self.array_options, f"1-{tasks}"]
+        return self.argv["qsub"] + array + [path]
+
+    def parse_submission(self, stdout):
+        # Wrappers of qsub at some sites print further lines, such as budgets. The id contains the server's name.
+        return self.only_id(_SUBMITTED_AT if _SUBMITTED_AT.search(stdout) else _SUBMITTED, stdout)
+
+    def may_have_submitted(self, error):
+        # A qsub that was ended by a signal (rc below 0) may have sent its request, too.
+        lost = error.rc is not None and (error.rc < 0 or _REFUSED_OR_NOT.search(error.stderr))
+        return super().may_have_submitted(error) or bool(lost)
+
+    def log_pattern(self, submission):
+        match = JOB_ID.match(submission)
+        if not match:
+            raise self.output_error("a job id", submission)
+        # 12[3].server belongs to 12[].server; in a pattern, [[] is a bracket.
+        return f"*.{match.group(1)}{'[[]*]' if match.group(2) else ''}{match.group(3) or ''}.out"
+
+    def had_ended(self, error):
+        # qdel processes the other ids and exits with the status of one that failed.
+        lines = [line for line in error.stderr.splitlines() if line.strip()]
+        return bool(lines) and all(self.ended.match(line) for line in lines)
+
+
+def _place(entry):
+    """Return the options for queue and account."""
+    options = {"-q": entry["queue"], "-A": entry["account"]}
+    return [f"{option} {value}" for option, value in options.items() if value]
+
+
+def submission_of(job_id):
+    """Return the id of the submission of a job or array task (of JOB_ID), as qsub printed it."""
+    number, task, server = JOB_ID.match(job_id).groups()
+    return f"{number}{'[]' if task else ''}{server or ''}"
+
+
+def is_task(job_id):
+    """Return whether an id (of JOB_ID) is that of a task of an array job."""
+    return JOB_ID.match(job_id).group(2) not in (None, "[]")
+
+
+def is_array(job_id):
+    """Return whether an id (of JOB_ID) is that of an array job as a whole."""
+    return JOB_ID.match(job_id).group(2) == "[]"
+
+
+def owned_by(owner, user):
+    """Return whether a Job_Owner, user@host, is this user."""
+    return str(owner).rpartition("@")[0] == user
+
+
+def reason_of(comment, letter, holds):
+    """Return the reason why a job does not run: PBS's comment, or its attributes.
+
+    qhold does not change an older comment; "job held, too many failed attempts to run" is a comment of the server.
+    """
+    if letter == "H" and holds and "held" not in comment.lower():
+        return f"Hold_Types = {holds}"
+    return comment or f"job_state = {letter}"
+
+
+def _quoted(path):
+    """Return a path in double quotes, within which qsub treats no character of a directive as special."""
+    if '"' in path or not path.isprintable():
+        raise InputError(invalid("log_dir", path, "a path without double quotes and line breaks"))
+    return f'"{path}"'

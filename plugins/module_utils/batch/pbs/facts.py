@@ -1,0 +1,223 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The queues of PBS Professional and Torque, from what qstat prints about queues and about the server.
+
+Sources: pbs_queue_attributes(7B) and pbs_server_attributes(7B) of OpenPBS, the administrator's guide of Torque 6.1, and
+what qsub of OpenPBS 23.06 and Torque 6.1.3 accepts and refuses.
+"""
+
+import abc
+
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import (
+    largest,
+    limits_record,
+    node_groups,
+    queue_record,
+    smallest,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.facts_output import (
+    is_true,
+    items,
+    jobs_of_user,
+    parse_queues,
+    parse_server,
+    value,
+)
+
+_QUEUES = ["qstat", "-Qf"]
+_SERVER = ["qstat", "-Bf"]
+
+
+class Pbs(abc.ABC):
+    """The output of PBS's commands about queues, server and a user.
+
+    Subclasses add the nodes and the rules of groups.
+    """
+
+    gpu_request = None
+
+    def __init__(self, reader, user):
+        self.user = user
+        self.queues = reader.read("queues", _QUEUES, parse_queues, [])
+        self.server, self.server_limits = reader.read("limits", _SERVER, parse_server, (None, None))
+        # The first of the groups is the one that the user's jobs have. None: unknown.
+        self.groups = None
+        if any(is_true(record, "acl_group_enable") for record in self._records()):
+            self.groups = reader.read("groups of the user", ["id", "-Gn", user], str.split)
+        # Of node_record. Each has the key "of": the PBS record of the node.
+        self.nodes = self.read_nodes(reader)
+
+    @abc.abstractmethod
+    def read_nodes(self, reader):
+        """Return the nodes. Each is a node_record with one more key, `of`: what nodes_of needs."""
+
+    @abc.abstractmethod
+    def nodes_of(self, queue):
+        """Return the nodes on which jobs of an execution queue run. queue: Record."""
+
+    @abc.abstractmethod
+    def group_problem(self, record, allowed):
+        """Return why the user's groups have no access, or None. allowed: whether(groups) are in the list."""
+
+    @abc.abstractmethod
+    def gives_whole_nodes(self, queue, nodes):
+        """Return whether jobs that ask for a part of a node get all of it. queue: Record."""
+
+    def facts(self):
+        """Return the facts of PBS: version, cluster, queues, accounts, limits, gpu_request."""
+        queues = sorted(
+            (self._queue(record, limits) for record, limits in self.queues), key=lambda queue: queue["name"]
+        )
+        usable = {queue["name"] for queue in queues if not queue["problems"]}
+        delays = [limits.kill_delay_s for record, limits in self._targets(usable)]
+        limits = limits_record(
+            # Not the smallest of those that are set, if a queue without one uses the default of PBS.
+            grace_s=min(delays) if delays and None not in delays else None,
+        )
+        if self.server:
+            limits["max_array"] = self.server_limits.max_array
+            limits["max_queued"] = self._jobs(self.server_limits.queued)
+            limits["max_running"] = self._jobs(self.server_limits.running)
+        return {
+            "version": value(self.server, "pbs_version") if self.server else None,
+            "cluster": self.server.name if self.server else None,
+            "queues": queues,
+            "accounts": [],
+            "limits": limits,
+            "gpu_request": self.gpu_request if any(node["gpus"] for node in self.nodes) else None,
+        }
+
+    def _records(self):
+        return [record for record, unused in self.queues] + ([self.server] if self.server else [])
+
+    def _jobs(self, limits):
+        return jobs_of_user(limits, self.user, self.groups[0] if self.groups else None)
+
+    def _targets(self, names):
+        """Return the execution queues, as (Record, Limits), in which jobs run that are submitted to these queues."""
+        found = []
+        for record, limits in self.queues:
+            if record.name in names:
+                found += self._destinations(record) if _is_route(record) else [(record, limits)]
+        return found
+
+    def _destinations(self, route):
+        """Return the execution queues, as (Record, Limits), to which a route queue can pass the user's jobs."""
+        names = [name.partition("@")[0] for name in items(route, "route_destinations")]
+        return [
+            (record, limits)
+            for record, limits in self.queues
+            if record.name in names and not _is_route(record) and not self._problems(record, limits, is_routed=True)
+        ]
+
+    def _queue(self, record, limits):
+        """Return one of `queues` of the facts."""
+        problems = self._problems(record, limits, is_routed=False)
+        if self.server:
+            problems += self._access_problems(self.server)
+        targets = self._destinations(record) if _is_route(record) else [(record, limits)]
+        if not targets:
+            destinations = ",".join(items(record, "route_destinations")) or "none"
+            problems.append(f"route_destinations={destinations}: none of them takes the user's jobs")
+        nodes = list({id(node): node for target, unused in targets for node in self.nodes_of(target)}.values())
+        if targets and self.nodes and not nodes:
+            problems.append("nodes: it has none (pbsnodes -a)")
+        bounds = [limits] + ([self.server_limits] if self.server_limits else [])
+        queue = queue_record(
+            record.name,
+            problems=problems,
+            default=bool(self.server) and value(self.server, "default_queue") == record.name,
+            walltime_s=_bound(bounds, targets, "walltime_s"),
+            whole_nodes=bool(nodes) and all(self.gives_whole_nodes(target, nodes) for target, unused in targets),
+            node_groups=node_groups(nodes),
+            max_queued=self._jobs(limits.queued),
+            max_running=self._jobs(limits.running),
+            max_cpus_per_job=_bound(bounds, targets, "max_cpus"),
+            max_nodes_per_job=_bound(bounds, targets, "max_nodes"),
+            max_memory_per_job_mb=_bound(bounds, targets, "max_memory_mb"),
+        )
+        queue["sources"] = self._sources(queue, record, limits, targets)
+        return queue
+
+    def _problems(self, record, limits, is_routed):
+        """Return why the user's jobs do not run in a queue. is_routed: whether a route queue passes them to it."""
+        problems = []
+        if value(record, "enabled") == "False":
+            problems.append("enabled=False: it takes no jobs")
+        if value(record, "started") == "False":
+            problems.append("started=False: it starts no jobs")
+        if is_true(record, "from_route_only") and not is_routed:
+            routes = [route.name for route, unused in self.queues if record.name in items(route, "route_destinations")]
+            through = f" {' or '.join(routes)}" if routes else ""
+            problems.append(f"from_route_only=True: its jobs come through the route queue{through}")
+        if "batch" in items(record, "disallowed_types"):
+            problems.append("disallowed_types=batch: it takes only interactive jobs")
+        if limits.min_nodes is not None and limits.min_nodes > 1:
+            problems.append(f"resources_min.nodect={limits.min_nodes}: a glidein uses one node")
+        return problems + self._access_problems(record)
+
+    def _access_problems(self, record):
+        """Return why the lists of users and groups of a queue, or of the server, refuse the user."""
+        by_user = by_group = None
+        if is_true(record, "acl_user_enable") and not _contains(items(record, "acl_users"), [self.user]):
+            by_user = f"acl_users={value(record, 'acl_users') or ''}: {self.user} is not in it"
+        if is_true(record, "acl_group_enable") and self.groups:
+            by_group = self.group_problem(record, lambda groups: _contains(items(record, "acl_groups"), groups))
+        # Torque: a user needs to be in one of the two lists only.
+        both = is_true(record, "acl_user_enable") and is_true(record, "acl_group_enable")
+        if is_true(record, "acl_logic_or") and both and not (by_user and by_group):
+            return []
+        return [problem for problem in (by_user, by_group) if problem]
+
+    def _sources(self, queue, record, own_limits, targets):
+        """Return {key: where it comes from} of a queue's limits. targets: (Record, Limits) of execution queues."""
+        places = [("qstat -Qf", place, limits) for place, limits in [(record, own_limits), *targets]]
+        if self.server:
+            places.append(("qstat -Bf", self.server, self.server_limits))
+        sources = {}
+        for key, (limit, names) in _NAMES.items():
+            for command, place, limits in places:
+                found = [f"{name}={value(place, name)}" for name in names if value(place, name)]
+                if queue[key] is None or not found or (limit and getattr(limits, limit) != queue[key]):
+                    continue
+                where = "" if place in (record, self.server) else f" of {place.name}"
+                sources[key] = f"{command}: {', '.join(found)}{where}"
+                break
+        if queue["node_groups"]:
+            sources["node_groups"] = "pbsnodes -a"
+        return sources
+
+
+# Key of a queue -> field of Limits with the same value, and the attributes that set it. The limits on a user's jobs are
+# those of the queue itself.
+_NAMES = {
+    "walltime_s": ("walltime_s", ["resources_max.walltime"]),
+    "max_queued": (None, ["max_queued", "queued_jobs_threshold", "max_user_queuable", "max_queuable"]),
+    "max_running": (None, ["max_run", "max_user_run", "max_group_run", "max_running"]),
+    "max_cpus_per_job": ("max_cpus", ["resources_max.ncpus", "resources_max.procct"]),
+    "max_nodes_per_job": ("max_nodes", ["resources_max.nodect"]),
+    "max_memory_per_job_mb": ("max_memory_mb", ["resources_max.mem"]),
+}
+
+
+def _bound(own, targets, key):
+    """Return the limit that holds for jobs of a queue: the smallest of its own and of the largest of its targets.
+
+    own: Limits of the queue and the server; a queue's own limit replaces the server's.
+    """
+    of_queue = [getattr(own[0], key), largest(getattr(limits, key) for unused, limits in targets)]
+    return smallest(of_queue) if smallest(of_queue) is not None else smallest(getattr(bound, key) for bound in own[1:])
+
+
+def _is_route(record):
+    return (value(record, "queue_type") or "").lower().startswith("r")
+
+
+def _contains(entries, names):
+    """Return whether an access list accepts one of the names. Its entries: [+-]NAME[@HOST]; - refuses."""
+    for entry in entries:
+        name = entry.lstrip("+-").partition("@")[0]
+        if name in names or name in ("", "*"):
+            return not entry.startswith("-")
+    return False

@@ -1,0 +1,303 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Slurm. Sources: the manual pages of sbatch, squeue and scancel, 20.11 to 24.11."""
+
+import calendar
+import re
+import time
+
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
+    COMPLETING,
+    QUEUED,
+    RUNNING,
+    SICK,
+    Blahp,
+    Job,
+    RequestOption,
+    Scheduler,
+    unknown_state,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.units import clock
+
+# The longest time in seconds before the end of the walltime at which glidein.sh gets SIGTERM. It is needed if the time
+# limit of a job was reduced. Slurm may send it up to 60 s early. Even then it must come after the glidein's own end, at
+# most 120 s or a tenth of the walltime before its end (plan_times in files/glidein/lib/settings.sh).
+NOTICE_S = 50
+EARLY_S = 60
+
+# squeue %T. None: the job has ended, but is still listed.
+STATES = {
+    "PENDING": QUEUED,
+    "CONFIGURING": RUNNING,  # has its nodes, they are booting
+    "POWER_UP_NODE": RUNNING,
+    "RUNNING": RUNNING,
+    "RESIZING": RUNNING,
+    "EXPEDITING": QUEUED,
+    "COMPLETING": COMPLETING,
+    "SIGNALING": COMPLETING,
+    "STAGE_OUT": COMPLETING,
+    "REQUEUED": COMPLETING,
+    "REQUEUE_FED": COMPLETING,
+    "REQUEUE_HOLD": SICK,
+    "RESV_DEL_HOLD": SICK,
+    "SPECIAL_EXIT": SICK,
+    "STOPPED": SICK,
+    "SUSPENDED": SICK,
+    "BOOT_FAIL": None,
+    "CANCELLED": None,
+    "COMPLETED": None,
+    "DEADLINE": None,
+    "FAILED": None,
+    "LAUNCH_FAILED": None,
+    "NODE_FAIL": None,
+    "OUT_OF_MEMORY": None,
+    "PREEMPTED": None,
+    "RECONFIG_FAIL": None,
+    "REVOKED": None,
+    "TIMEOUT": None,
+}
+
+# States of jobs that have started: to cancel one of them could end a user's job.
+_STARTED = ("STOPPED", "SUSPENDED")
+
+# Reasons (squeue %r, job_state_reason.c) for which a pending job does not start until the job or the configuration is
+# changed. Others may end by themselves: ...RunMinutes when jobs end, QOSUsageThreshold when usage decays,
+# PartitionNodeLimit and Constraints (node_scheduler.c) when nodes are up again. AccountingPolicy and PartitionConfig
+# are reported if no other reason fits.
+_NEVER_STARTS = re.compile(
+    r"""^(?:
+        JobHeld\w* | JobHoldMaxRequeue | JobLaunchFailure | DependencyNeverSatisfied | Reservation(?:Deleted|Invalid)
+      | BadConstraints | AccountNotAllowed | InvalidAccount | InvalidQOS | QOSNotAllowed | DeadLine
+      | PartitionTimeLimit | MaxMemPerLimit
+      | (?:QOS|Assoc)\w*PerJob\w* | (?:QOS|Assoc)MaxWall\w* | (?:QOS|Assoc)Min\w*
+      | (?:QOS|Assoc)Grp(?!\w*RunMinutes)\w*Minutes\w*
+      | .*(?:_|\ )held(?:_|\ |$).*
+    )$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+# Reasons among them that do not depend on the job's request: another job with the same request may start.
+_MAY_START = re.compile(
+    r"JobHeld|JobHoldMaxRequeue|JobLaunchFailure|DependencyNeverSatisfied|Reservation(?:Deleted|Invalid)|DeadLine|held",
+    re.IGNORECASE,
+)
+
+# Short forms of refused options.
+_LONG_FORMS = {
+    "-a": "--array",
+    "-d": "--dependency",
+    "-e": "--error",
+    "-h": "--help",
+    "-H": "--hold",
+    "-M": "--clusters",
+    "-V": "--version",
+    "-W": "--wait",
+}
+
+_FIELDS = ("%i", "%T", "%V", "%S", "%r", "%j")  # the name comes last: only it may contain the separator
+_SEPARATOR = "|"
+_HEADER = re.compile(r"^JOBID\|STATE(?:\|[A-Z_]+){4}[ \t]*$", re.MULTILINE)
+_CLUSTER = re.compile(r"^CLUSTER: *(\S+)", re.MULTILINE)
+_NO_TIME = ("N/A", "NONE", "Unknown")
+_JOB_ID = re.compile(r"^(\d+)(?:_\d+)?(?:\+\d+)?\Z")
+_SUBMITTED = re.compile(r"^(\d+)(?:;[^\s;]+)?\Z")
+_NO_SUCH_JOB = re.compile(r"^scancel: error: .*Invalid job id specified\Z")
+_REFUSED_OR_NOT = re.compile(r"timed out|zero bytes|connection reset|transport endpoint|broken pipe", re.IGNORECASE)
+
+
+class Slurm(Scheduler):
+    """Slurm through sbatch, squeue and scancel; one array job for any number of glideins."""
+
+    name = "slurm"
+    commands = {"sbatch": ["sbatch"], "squeue": ["squeue"], "scancel": ["scancel"]}
+    submit_command = "sbatch"
+    remove_command = "scancel"
+    # sbatch takes the last of several options in a script, as seen with 24.11.
+    refused_options = {
+        "--array": "the plan sets the number of glideins",
+        "--clusters": "the glideins would not be counted; make a site for each cluster",
+        "--dependency": "the glideins would wait for other jobs",
+        "--error": "the glidein's log would lack its errors",
+        "--help": "no job would be submitted",
+        "--hold": "the glideins would never start",
+        "--test-only": "no job would be submitted",
+        "--usage": "no job would be submitted",
+        "--version": "no job would be submitted",
+        "--wait": "sbatch would not return before the glideins end",
+    }
+    flag_letters = "hHIkKOQsvVWX"
+    # SBATCH_* would override the script's directives, SQUEUE_* the output format, SLURM_TIME_FORMAT the form of times,
+    # SINFO_PARTITION the list of nodes.
+    scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_", "SINFO_", "SCONTROL_")
+    keep = ("SLURM_CONF",)
+    directive_prefix = "#SBATCH"
+    cancels_only_queued = True
+    resources = {
+        "memory": RequestOption("mem", ("mem", "mem-per-cpu", "none")),
+        "disk": RequestOption("none", ("tmp", "none")),
+        "gpus": RequestOption("gres", ("gres", "gpus-per-node", "none")),
+        "whole_node": RequestOption("exclusive", ("exclusive", "none")),
+    }
+    grace_s = 30  # KillWait
+    # MaxArraySize; MaxSubmitJobs of associations and QOS; MaxJobCount. Some of these are also reported for one job.
+    too_many_pattern = re.compile(
+        r"Invalid job array specification|MaxSubmitJob|job submit limit|Slurm temporarily unable to accept job",
+        re.IGNORECASE,
+    )
+    blahp = Blahp(
+        "slurm", ("queue", "account", "memory"), ("constraint", "cores", "disk", "gpus", "whole_node", "directives")
+    )
+    batch_id = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"
+
+    @classmethod
+    def options_in(cls, word):
+        if word.startswith("--"):
+            # --arr=1-3 is --array=1-3.
+            name = word.partition("=")[0]
+            return [option for option in cls.refused_options if option.startswith(name)]
+        return [_LONG_FORMS.get(option) for option in super().options_in(word)]
+
+    def directives(self, entry, shape, job_name, log_dir):
+        return [
+            f"--job-name={job_name}",
+            *self._requests(entry, shape),
+            "--no-requeue",
+            # Only to the batch shell, which is glidein.sh: it stops its daemons in the right order.
+            f"--signal=B:TERM@{max(1, min(NOTICE_S, entry['walltime_s'] // 10 - EARLY_S))}",
+            "--export=NIL",
+            f"--chdir={_quoted(log_dir)}",
+            f"--output={_quoted(log_dir.replace('%', '%%') + '/%x.%A.%a.out')}",
+        ]
+
+    def blahp_options(self, entry, shape, job_name):
+        # All of them, because blahp puts the directives after its own options. sbatch takes the last one.
+        ours = [f"--job-name={job_name}", *self._requests(entry, shape), "--no-requeue", "--export=NIL"]
+        return entry["directives"] + ours
+
+    def _requests(self, entry, shape):
+        """Return the options for partition, account, walltime and resources."""
+        lines = []
+        if entry["queue"]:
+            lines.append(f"--partition={entry['queue']}")
+        if entry["account"]:
+            lines.append(f"--account={entry['account']}")
+        if entry["constraint"]:
+            lines.append(f"--constraint={_quoted(entry['constraint'])}")
+        lines += [
+            f"--time={clock(entry['walltime_s'])}",
+            "--nodes=1",
+            "--ntasks=1",
+            f"--cpus-per-task={shape['cpus']}",
+        ]
+        memory = self.requested_as(entry, "memory")
+        if memory == "mem":
+            lines.append(f"--mem={shape['memory_mb']}M")
+        elif memory == "mem-per-cpu":
+            # Rounded up, so that the job never gets less than the glidein offers.
+            lines.append(f"--mem-per-cpu={-(-shape['memory_mb'] // shape['cpus'])}M")
+        if self.requested_as(entry, "disk") == "tmp":
+            lines.append(f"--tmp={shape['disk_mb']}M")
+        gpus = self.requested_as(entry, "gpus")
+        if shape["gpus"] and gpus != "none":
+            kind = f"{shape['gpu_type']}:" if shape["gpu_type"] else ""
+            gres = "gpu:" if gpus == "gres" else ""
+            lines.append(f"--{gpus}={gres}{kind}{shape['gpus']}")
+        if shape["whole_node"] and self.requested_as(entry, "whole_node") == "exclusive":
+            lines.append("--exclusive")
+        return lines
+
+    def submit_argv(self, path, job_name, tasks):
+        array = [] if tasks is None else [f"--array=1-{tasks}"]
+        return self.argv["sbatch"] + ["--parsable"] + array + [path]
+
+    def parse_submission(self, stdout):
+        return self.only_id(_SUBMITTED, stdout)
+
+    def may_have_submitted(self, error):
+        # The request was sent and the answer was lost: slurmctld may have accepted it.
+        return super().may_have_submitted(error) or bool(_REFUSED_OR_NOT.search(error.stderr))
+
+    def list_argv(self, user):
+        # -r: one line per array task. --json and %i without -r truncate long task lists. Not -h: without jobs, the
+        # header proves that squeue has answered.
+        return self.argv["squeue"] + ["-r", "-u", user, "-o", _SEPARATOR.join(_FIELDS)]
+
+    def parse_list(self, stdout, user):
+        clusters = sorted(set(_CLUSTER.findall(stdout)))
+        if len(clusters) > 1:
+            raise OutputError(
+                f"{self.name}: squeue lists jobs of several clusters: {', '.join(clusters)}. Make a site for each, and "
+                "name its cluster by --clusters in each command of glidein_scheduler_options.commands."
+            )
+        header = _HEADER.search(stdout)
+        if not header:
+            raise self.output_error("squeue's output, which does not contain its header", stdout)
+        return self.readable(stdout[header.end() :].splitlines(), self._parse_line)
+
+    def _parse_line(self, line):
+        fields = line.split(_SEPARATOR, len(_FIELDS) - 1)
+        if len(fields) != len(_FIELDS):
+            raise self.output_error("a line of squeue's output", line)
+        job_id, state, submitted, started, reason, name = fields
+        match = _JOB_ID.match(job_id)
+        if not match:
+            raise self.output_error("a line of squeue's output", line)
+        try:
+            submitted_s = _epoch(submitted)
+        except ValueError:
+            raise self.output_error("a submit time in squeue's output", line, job_id) from None
+        try:
+            started_s = None if started in _NO_TIME else _epoch(started)
+        except ValueError:
+            raise self.output_error("a start time in squeue's output", line, job_id) from None
+        common = STATES.get(state, QUEUED)
+        never_starts = False
+        if common is None:
+            return None
+        why = "" if reason == "None" else reason
+        if state not in STATES:
+            why = unknown_state(state)
+        elif common == QUEUED and _NEVER_STARTS.match(why):
+            common = SICK
+            never_starts = not _MAY_START.search(why)
+        elif common == SICK:
+            why = state if not why else f"{state}: {why}"
+        has_started = common in (RUNNING, COMPLETING) or state in _STARTED
+        if not has_started:
+            started_s = None  # %S of a pending job is its expected start
+        cancellable = not has_started and state in STATES
+        return Job(job_id, match.group(1), name, common, cancellable, why, submitted_s, started_s, never_starts)
+
+    def cancel_argv(self, user, ids, running):
+        # --state: jobs that have started since they were counted are not cancelled. --batch: only glidein.sh gets TERM.
+        # A plain scancel would send TERM to users' jobs, too, which could then appear to have ended by themselves.
+        how = ["--state=RUNNING", "--batch", "--signal=TERM"] if running else ["--state=PENDING"]
+        return self._scancel(user, how, ids)
+
+    def _scancel(self, user, how, ids):
+        return self.argv["scancel"] + [f"--user={user}"] + how + list(ids)
+
+    def cancel(self, user, ids, running=False):
+        super().cancel(user, ids)
+        if running:
+            super().cancel(user, ids, running=True)
+            # A suspended job does not react to TERM.
+            self.cancel_in_chunks(ids, lambda some: self._scancel(user, ["--state=SUSPENDED"], some))
+        return ids
+
+    def had_ended(self, error):
+        # scancel processes the other ids and then exits with 1.
+        lines = error.stderr.splitlines()
+        return bool(lines) and all(_NO_SUCH_JOB.match(line) for line in lines)
+
+
+def _epoch(text):
+    """Return epoch seconds of squeue's time in UTC (the runner sets TZ). Raises ValueError."""
+    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
+
+
+def _quoted(path):
+    """Return a path as sbatch reads it within a directive line: in double quotes, backslash escapes."""
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

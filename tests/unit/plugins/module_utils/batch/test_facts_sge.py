@@ -1,0 +1,241 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of facts of Grid Engine, from recorded output of Son of Grid Engine 8.1.9."""
+
+import os
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader
+from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as sge
+from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts_output as sge_output
+from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced
+
+SGE = RecordedSite(sge, "gridengine_8.1.9_discovery.txt")
+
+
+def test_version_and_limits():
+    facts, gaps = SGE.read()
+    assert gaps == []
+    assert facts["version"] == "8.1.9"
+    assert facts["limits"]["max_array"] == 75000  # max_aj_tasks
+    assert facts["limits"]["max_queued"] is None  # max_u_jobs 0
+    assert facts["limits"]["max_running"] is None  # maxujobs 0
+    assert facts["limits"]["grace_s"] == 60  # notify of the queues
+    assert (facts["gpu_request"], facts["memory_request"]) == ("gpu", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("SGE 8.1.9\nusage: qconf", "8.1.9"),
+        ("UGE 8.6.18\nusage", "8.6.18"),
+        ("GE 6.2u5\nusage", "6.2u5"),
+        ("OGS/GE 2011.11p1\n", "2011.11p1"),
+    ],
+)
+def test_versions(text, version):
+    assert sge_output.parse_version(text) == version
+
+
+def test_limits_on_jobs():
+    change = replaced("max_u_jobs  +0", "max_u_jobs 300", "-sconf")
+    assert SGE.facts(change)["limits"]["max_queued"] == 300
+    change = replaced("maxujobs  +0", "maxujobs 25", "-ssconf")
+    assert SGE.facts(change)["limits"]["max_running"] == 25
+
+
+def test_the_walltime_is_the_smaller_of_the_hard_and_the_soft_limit():
+    queue = SGE.queue("long.q")  # h_rt 168:00:00,[node03=24:00:00], s_rt 167:30:00
+    assert queue["walltime_s"] == (167 * 60 + 30) * 60
+    assert queue["sources"]["walltime_s"].startswith("qconf -sq long.q: h_rt=168:00:00")
+
+
+def test_a_queue_without_a_limit_on_one_host_is_not_limited():
+    change = replaced(r"168:00:00,\[node03=24:00:00\]", "168:00:00,[node03=INFINITY]", "-sq")
+    assert SGE.queue("long.q", replaced("167:30:00", "INFINITY", "-sq"))["walltime_s"] == 168 * 3600
+    both = SGE.queue("long.q", lambda argv, output: change(argv, output).replace("167:30:00", "INFINITY"))
+    assert both["walltime_s"] is None
+
+
+def test_memory_of_a_slot():
+    assert SGE.queue("long.q")["max_memory_per_cpu_mb"] == 8192  # h_vmem
+    assert SGE.queue("cpu.q")["max_memory_per_cpu_mb"] is None
+
+
+def test_only_environments_that_allot_all_slots_on_one_host():
+    # mpi: $fill_up; smp: $pe_slots; six: 6, in no queue's list
+    assert SGE.queue("long.q")["parallel_environments"] == ["smp"]
+    change = replaced(r"pe_name +smp\n(.*\n)user_lists +NONE", r"pe_name smp\n\1user_lists chemists", "-sp")
+    assert SGE.queue("long.q", change)["parallel_environments"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "problems"),
+    [
+        ("cpu.q", []),
+        ("inter.q", ["qtype=INTERACTIVE: it takes no batch jobs"]),
+        # qmaster: "has no permission for cluster queue": physics is not the first group of this user
+        ("long.q", ["user_lists=physicists: glidein is in none of them"]),
+        ("closed.q", ["state d: it starts no jobs on any host (d is disabled, u unreachable, E error)"]),
+    ],
+)
+def test_queues_that_refuse_the_user(name, problems):
+    assert SGE.queue(name)["problems"] == problems
+
+
+def test_a_user_in_a_list_and_a_user_whose_first_group_is():
+    assert SGE.queue("long.q", replaced("@physics,alice", "@physics,glidein", "-su"))["problems"] == []
+    assert SGE.queue("long.q", replaced("glidein", "physics", "id"))["problems"] == []
+    closed = SGE.queue("closed.q", replaced("glidein", "physics", "id"))["problems"]
+    assert closed[0] == "xuser_lists=physicists: glidein is in physicists"
+
+
+def test_lists_of_the_whole_cluster():
+    change = replaced("user_lists +none\nx", "user_lists chemists\nx", "-sconf")
+    assert SGE.queue("cpu.q", change)["problems"] == ["user_lists=chemists: glidein is in none of them"]
+
+
+def test_projects_are_accounts():
+    assert [account["name"] for account in SGE.facts()["accounts"]] == ["physics"]
+    assert SGE.queue("sub.q")["accounts"] == ["physics"]
+    assert SGE.queue("cpu.q")["accounts"] is None
+
+
+def test_a_project_that_does_not_admit_the_user():
+    change = replaced("acl NONE\nxacl", "acl chemists\nxacl", "-sprj")
+    assert SGE.facts(change)["accounts"][0]["problem"] == "acl=chemists: glidein is in none of them"
+    queue = SGE.queue("sub.q", change)
+    assert queue["accounts"] == []
+    assert queue["problems"] == ["projects=physics: glidein has access to none of them"]
+
+
+def test_with_enforce_project_each_queue_needs_one():
+    change = replaced("enforce_project +false", "enforce_project true", "-sconf")
+    assert SGE.queue("cpu.q", change)["accounts"] == ["physics"]
+
+
+def test_nodes_of_a_queue():
+    groups = SGE.queue("long.q")["node_groups"]
+    assert [(group["nodes"], group["usable_nodes"], group["cpus"], group["gpus"]) for group in groups] == [
+        (2, 0, 16, 4),
+        (1, 0, 32, 4),
+        (1, 1, 4, 2),
+    ]
+    assert groups[0]["memory_mb"] == 512 * 1024
+    assert groups[2]["gpu_type"] == "a100"
+
+
+def test_gpus_are_those_of_the_host_not_the_free_ones():
+    change = replaced(r"(name='gpu' dominance='hc'>)[0-9.]+", r"\g<1>0.000000", "qhost")
+    assert [group["gpus"] for group in SGE.queue("cpu.q", change)["node_groups"]] == [2]
+
+
+def test_gpus_of_a_host_that_could_not_be_read_are_unknown():
+    facts, gaps = SGE.read(refused("-se", "sge"))
+    queue = next(queue for queue in facts["queues"] if queue["name"] == "cpu.q")
+    assert queue["node_groups"][0]["gpus"] is None
+    assert [gap["what"] for gap in gaps] == ["GPUs of nodes"]
+
+
+def test_gpus_that_univa_lists():
+    change = replaced("gpu=4", "gpu=4(0 1 2 3)", "-se")
+    assert SGE.queue("long.q", change)["node_groups"][0]["gpus"] == 4
+
+
+def test_memory_that_is_counted_is_enforced():
+    change = replaced(r"(h_vmem +h_vmem +MEMORY +<= +YES +)NO ", r"\1YES", "-sc")
+    facts = SGE.facts(change)
+    assert (facts["limits"]["memory_enforced"], facts["memory_request"]) == (True, "h_vmem")
+    assert SGE.facts()["limits"]["memory_enforced"] is False
+    assert SGE.facts(refused("-sc"))["limits"]["memory_enforced"] is None
+
+
+def test_a_queue_of_parallel_jobs_only():
+    change = replaced(r"(qname +cpu.q\n(?:.*\n){9}qtype +).*", r"\1NONE", "-sq")
+    assert "NONE" in change(["qconf", "-sq"], SGE.output("qconf", "-sq", "closed.q,cpu.q,gpu.q,inter.q,long.q,sub.q"))
+    assert SGE.queue("cpu.q", change)["problems"] == []
+    change = replaced(r"(qname +cpu.q\n(?:.*\n){9}qtype +).*\n(.*\n)pe_list .*", r"\1NONE\n\2pe_list NONE", "-sq")
+    assert SGE.queue("cpu.q", change)["problems"] == ["qtype=NONE: it takes no batch jobs"]
+
+
+@pytest.mark.parametrize(
+    ("words", "gap"),
+    [
+        (("-sql",), "queues"),
+        (("-sq",), "queues"),
+        (("-sconf",), "limits"),
+        (("-ssconf",), "running limit"),
+        (("qhost",), "nodes"),
+        (("-spl",), "parallel environments"),
+        (("-sp",), "parallel environments"),
+        (("-sprjl",), "projects"),
+        (("-su",), "access lists"),
+        (("id",), "group of the user"),
+        (("-help",), "version"),
+    ],
+)
+def test_a_refused_command_is_a_gap(words, gap):
+    assert SGE.gaps(refused(*words)) == [gap]
+
+
+def test_unknown_access_lists_refuse_no_user():
+    assert SGE.queue("long.q", refused("-su"))["problems"] == []
+
+
+def test_a_field_that_continues_after_a_backslash():
+    text = SGE.output("qconf", "-se", "node01")
+    assert "\\\n" in text
+    assert sge_output.parse_object("hostname")(text)["complex_values"].endswith("num_proc=64, mem_total=512G")
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [
+        (sge_output.parse_queues, "h_rt 1:00:00\n"),
+        (sge_output.parse_queues, "qname a\nh_rt soon\n"),
+        (sge_output.parse_names, "no access here/\n"),
+        (sge_output.parse_resources, "gpu gpu INT\n"),
+        (sge_output.parse_hosts, "<qhost"),
+        (sge_output.parse_hosts, "<!DOCTYPE a><qhost/>"),
+        (sge_output.parse_hosts, "<qhost><host name='a'><queue name='q'/></host></qhost>"),
+        (sge_output.parse_configuration, "#global:\nexecd_spool_dir /x\nmax_aj_tasks many\n"),
+        (sge_output.parse_version, "error: commlib error\n"),
+        (sge_output.parse_capacity(["gpu"]), "hostname a\ncomplex_values gpu=some\n"),
+    ],
+)
+def test_invalid_output_is_refused(parse, text):
+    with pytest.raises(OutputError):
+        parse(text)
+
+
+@pytest.fixture
+def commands(tmp_path):
+    """Return a function that makes the reader's commands run a shell script."""
+
+    def make(script):
+        path = tmp_path / "grid_engine"
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return {name: [str(path), name] for name in ("qconf", "qhost", "id")}
+
+    return make
+
+
+def test_a_missing_kind_of_object_is_not_a_gap(commands):
+    # qconf exits with 1 and prints this (recorded).
+    script = 'case "$2" in -sprjl) echo "no project list defined" >&2; exit 1;; esac; exit 3'
+    reader = Reader(dict(os.environ), commands(script))
+    assert sge.read(reader, "glidein")["accounts"] == []
+    assert "projects" not in [gap["what"] for gap in reader.gaps]
+    assert "queues" in [gap["what"] for gap in reader.gaps]
+
+
+def test_a_qmaster_that_does_not_respond_is_queried_twice(commands):
+    reader = Reader(dict(os.environ), commands("exec sleep 600"), timeout_s=0.3)
+    facts = sge.read(reader, "glidein")
+    assert facts["queues"] == []
+    assert all("gave no answer" in gap["error"] for gap in reader.gaps[:2])
+    assert len(reader.gaps) > 2
+    assert all("no answer from the qmaster" in gap["error"] for gap in reader.gaps[2:])

@@ -1,0 +1,398 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An HTCondor-CE. The golden files are checked in test_job_script.py."""
+
+import json
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING, SICK
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
+from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site, token
+from ansible_collections.glidein.ops.tests.unit.support.htcondor_output import RECORDED, answer_to
+from ansible_collections.glidein.ops.tests.unit.support.programs import Outputs
+
+RECORDING = RECORDED.with_name("htcondor_23.9.6_ce_jobs.txt")
+CE = "ce.example.org"
+HOUR = 3600
+FILE = "/home/me/.glidein/lab/ce-token"
+OF_HOME = "~/ce-token"
+IDTOKEN = "~/.condor/tokens.d/ce"
+RELATIVE = "token"
+COMMAND = ["oidc-token", "lab"]
+VALID = {"due": False, "valid": True, "problems": []}
+
+
+class Answering(Outputs):
+    """A runner that answers by the name of the command, and keeps the commands."""
+
+    timeout_s = 60
+
+    def __init__(self, **answers):
+        self.answers = answers
+        self.commands = []
+
+    def run(self, argv, stdin=None):
+        argv = argv[2:] if argv[0] == "env" else argv
+        self.commands.append(argv)
+        answer = self.answers.get(argv[0].replace("-", "_"), "")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def ce(entries=None, runner=None, **options):
+    made = make_scheduler("htcondor_ce", dict({"ce": CE}, **options), entries)
+    made.runner = runner
+    if made.token:
+        made.token.runner = runner
+    return made
+
+
+def files(entry=None, **options):
+    """Return (script, description) of an entry's glideins."""
+    one = site({"main": raw_entry(**(entry or {}))})
+    found = batch_files(ce(one["entries"], **options), one, "main", "core", PAYLOAD, "/s/main.core.sh")
+    return [text for unused, text in found]
+
+
+def commands(entry=None, **options):
+    """Return the description's commands as a dict."""
+    lines = [line for line in files(entry, **options)[1].splitlines() if line and not line.startswith("#")]
+    return dict(line.split(" = ", 1) for line in lines)
+
+
+def refused(entry=None, **options):
+    with pytest.raises(InputError) as raised:
+        files(entry, **options)
+    return str(raised.value)
+
+
+def valid_for(seconds):
+    return token(exp=int(time.time()) + seconds)
+
+
+@pytest.fixture
+def token_file(tmp_path):
+    """Return a function that stores a token that is valid for so many seconds, and returns its path."""
+
+    def store(seconds, directory="."):
+        path = tmp_path / directory / "ce-token"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(valid_for(seconds))
+        return str(path)
+
+    return store
+
+
+# --- options
+
+
+@pytest.mark.parametrize(
+    "address, resource",
+    [
+        (CE, f"condor {CE} {CE}:9619"),
+        (f"{CE}:9620", f"condor {CE} {CE}:9620"),
+    ],
+)
+def test_the_port_is_9619_and_the_schedd_has_the_name_of_the_host(address, resource):
+    assert commands(ce=address)["grid_resource"] == resource
+
+
+def test_the_schedd_may_have_another_name():
+    assert commands(schedd="ce-slurm@")["grid_resource"] == f"condor ce-slurm@ {CE}:9619"
+
+
+def test_the_address_is_required_and_the_error_names_the_variable():
+    assert "glidein_ce: missing; expected HOST or HOST:PORT of the CE's collector" in refused(ce=None)
+
+
+@pytest.mark.parametrize("address", ["ce:port", "a b", "https://ce.example.org", "-ce", "ce:9619\nqueue", 9619])
+def test_another_address_is_refused(address):
+    assert refused(ce=address).startswith(f"glidein_ce: {address!r} is invalid; expected HOST or HOST:PORT")
+
+
+def test_an_invalid_path_and_command_name_their_variables():
+    assert refused(token_file=RELATIVE).startswith("glidein_ce_token_file: 'token' is invalid; expected a path")
+    message = refused(token_file=FILE, token_command=" ".join(COMMAND))
+    assert message.startswith("glidein_ce_token_command: 'oidc-token lab' is invalid; expected an argument list")
+
+
+def test_a_command_needs_a_file_for_its_token():
+    assert "glidein_ce_token_file: missing" in refused(token_command=COMMAND)
+
+
+# --- the description
+
+
+def test_a_scitoken_is_named_and_an_idtoken_is_found_by_htcondor():
+    found = commands(token_file=OF_HOME)
+    assert found["use_scitokens"] == "true"
+    assert found["scitokens_file"] == str(Path(OF_HOME).expanduser())
+    for options in ({}, {"token_file": IDTOKEN}):
+        assert not [name for name in commands(**options) if "scitokens" in name]
+
+
+def test_only_the_token_of_the_pool_is_transferred_and_that_encrypted():
+    found = commands(token_file=FILE)
+    # Its name on the access point, and at the CE.
+    assert found["encrypt_input_files"] == "../credential, credential"
+    assert found["transfer_input_files"].endswith(", tarballs, ../credential")
+    assert "ce-token" not in files(token_file=FILE)[0]
+
+
+def test_a_glidein_states_what_it_needs():
+    shapes = {"core": shape(cpus=4, memory_mb=8000, disk_mb=900, gpus=2, whole_node=True)}
+    found = commands({"shapes": shapes, "walltime": "3601s", "queue": "gpu", "account": "abc"})
+    assert (found["+remote_JobUniverse"], found["request_gpus"]) == ("5", "2")
+    assert (found["+xcount"], found["+maxMemory"], found["+maxWallTime"]) == ("4", "8000", "61")
+    assert (found["+queue"], found["+BatchProject"], found["+WantWholeNode"]) == ('"gpu"', '"abc"', "true")
+    assert found["request_disk"] == str(1000 * 1024)
+
+
+def test_without_queue_account_and_gpus_the_ce_decides():
+    found = commands({"queue": None})
+    assert not {"+queue", "+BatchProject", "+WantWholeNode", "request_gpus"} & set(found)
+
+
+def test_directives_are_attributes_of_the_job():
+    found = commands({"directives": ['+ProjectName = "physics"', "MY.remote_MinWalltime = 30"]})
+    assert (found["+ProjectName"], found["MY.remote_MinWalltime"]) == ('"physics"', "30")
+
+
+@pytest.mark.parametrize(
+    "directive, expected",
+    [
+        ("request_memory = 5", "+Attribute = value"),
+        ("queue 5", "+Attribute = value"),
+        ("+maxMemory = 5", "use memory_mb of a shape"),
+        ("+remote_MaxWallTime = 5", "use walltime"),
+        ('MY.BatchQueue = "a"', "use queue"),
+        ("+remote_JobUniverse = 9", "an attribute other than JobUniverse"),
+        ('+remote_Environment = "A=1"', "an attribute other than Environment"),
+        ("+Requirements = true", "neither the collection nor the CE sets"),
+        ('+ScitokensFile = "/x"', "neither the collection nor the CE sets"),
+        ('+GlideinJobName = "g"', "neither the collection nor the CE sets"),
+        ("+JobLeaseDuration = 5", "the glideins could be started twice"),
+        ("+A =", "a line of a submit description"),
+        ("+A = 1\nqueue", "text without a line break"),
+        ("+A = 1 \\", "a line of a submit description"),
+    ],
+)
+def test_directives_that_a_ce_does_not_read_or_that_the_collection_sets_are_refused(directive, expected):
+    message = refused({"directives": ["+Project = 5", directive]})
+    assert "glidein_entries.main.directives" in message
+    assert "directives[0]" not in message
+    assert expected in message
+
+
+@pytest.mark.parametrize(
+    "entry, where",
+    [
+        ({"constraint": "haswell"}, "constraint: 'haswell'"),
+        ({"shapes": {"core": shape(gpus=1, gpu_type="a100")}}, "shapes.core.gpu_type: 'a100'"),
+        ({"resources": {"memory": "none"}}, "resources.memory: unknown key for htcondor_ce"),
+    ],
+)
+def test_what_a_ce_cannot_be_asked_for_is_refused(entry, where):
+    assert f"glidein_entries.main.{where}" in refused(entry)
+
+
+# --- the token
+
+
+def access(walltime_s=HOUR, **options):
+    return ce(**options).access(walltime_s)
+
+
+def test_without_a_file_nothing_is_checked():
+    made = ce(runner=Answering())
+    assert made.access(HOUR) == VALID
+    assert made.renew() is None
+    assert made.runner.commands == []
+
+
+def test_a_token_must_outlast_the_queue_and_the_walltime(token_file):
+    path = token_file(10 * HOUR)
+    assert access(token_file=path, queue_wait="8h") == VALID
+    found = access(token_file=path, queue_wait="10h")
+    (problem,) = found["problems"]
+    assert found["valid"]
+    assert problem.startswith(f"glidein_ce_token_file: {path}: the token of the CE expires at 20")
+    assert "may need it for 39600 s: glidein_queue_wait and the longest walltime" in problem
+    assert access(token_file=path)["problems"]  # 3 days
+
+
+def test_an_expired_token_is_a_problem_that_names_time_and_remedy(token_file):
+    found = access(token_file=token_file(-5))
+    (problem,) = found["problems"]
+    assert not found["valid"]
+    assert "the token of the CE expired at 20" in problem
+    assert problem.endswith("Store a new token there, or set glidein_ce_token_command to a command that prints one.")
+
+
+def test_a_missing_file_and_an_invalid_token_are_problems(tmp_path):
+    (problem,) = access(token_file=str(tmp_path / "absent"))["problems"]
+    assert "absent cannot be read on this host: No such file or directory" in problem
+    (tmp_path / "other").write_text("no token")
+    (problem,) = access(token_file=str(tmp_path / "other"))["problems"]
+    assert "other is not a JSON Web Token with an expiry time" in problem
+
+
+def test_a_command_renews_a_token_of_which_half_or_a_quarter_of_an_hour_is_left(token_file):
+    options = {"token_file": token_file(2 * HOUR), "token_command": COMMAND}
+    assert access(**options) == VALID
+    os.utime(options["token_file"], times=(0, time.time() - 3 * HOUR))
+    assert access(**options) == dict(VALID, due=True)
+    options["token_file"] = token_file(600)
+    assert access(**options) == dict(VALID, due=True)
+    assert access(token_file=options["token_file"] + "x", token_command=COMMAND) == dict(VALID, due=True)
+
+
+def renewing(path, answer):
+    return ce(runner=Answering(oidc_token=answer), token_file=path, token_command=COMMAND)
+
+
+def test_the_new_token_replaces_the_old_one_and_only_its_owner_reads_it(token_file):
+    path, new = token_file(60), valid_for(HOUR)
+    Path(path).chmod(0o644)
+    made = renewing(path, new)
+    assert made.renew() is None
+    assert made.renew() is None
+    assert made.runner.commands == [COMMAND]
+    assert Path(path).read_text() == new
+    assert Path(path).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("answer", ["", "Please log in: https://idp", token(exp=5), "a.b.c", f"{token(exp=2**32)}more"])
+def test_output_that_is_no_valid_token_is_refused_and_not_shown(token_file, answer):
+    path = token_file(-5)
+    before = Path(path).stat().st_ino
+    with pytest.raises(GlideinError, match="glidein_ce_token_command: oidc-token lab printed") as raised:
+        renewing(path, answer).renew()
+    assert Path(path).stat().st_ino == before
+    assert "log in" not in str(raised.value)
+    assert token(exp=5).split(".")[1] not in str(raised.value)
+    assert "the token of the CE expired at" in str(raised.value)
+
+
+def test_the_error_of_the_command_is_shown_without_a_token(token_file):
+    secret = valid_for(HOUR).strip()
+    failed = CommandError(f"x {secret}", COMMAND, 3, secret, f"no account lab, got {secret}\n")
+    with pytest.raises(GlideinError) as raised:
+        renewing(token_file(-5), failed).renew()
+    message = str(raised.value)
+    long = f"{'x ' * 45}{f'{secret} ' * 9}{'y ' * 140}"
+    with pytest.raises(GlideinError) as of_long:
+        renewing(token_file(-5), CommandError("x", COMMAND, 3, "", long)).renew()
+    assert not any(secret[start : start + 8] in str(of_long.value) for start in range(len(secret) - 8))
+    assert "oidc-token lab failed with exit status 3: no account lab, got (token). Run it on this host" in message
+    assert secret.split(".")[1] not in message
+    assert raised.value.details() == {}
+    assert raised.value.__cause__ is None
+
+
+def test_while_the_old_token_is_valid_a_failed_renewal_is_a_warning(token_file):
+    failed = CommandError("x", COMMAND, None, "", "")
+    warning = renewing(token_file(600), failed).renew()
+    assert warning.startswith("glidein_ce_token_command: oidc-token lab could not be started")
+
+
+def test_the_command_runs_once_even_if_it_fails(token_file):
+    made = renewing(token_file(-5), "")
+    for _attempt in range(2):
+        with pytest.raises(GlideinError):
+            made.renew()
+    assert made.runner.commands == [COMMAND]
+
+
+# --- submitting and cancelling
+
+
+def submitting(path, runner, **options):
+    path.write_text(files(**options)[1])
+    return ce(runner=runner, **options).submit(str(path), "g", 1)
+
+
+def test_the_ce_is_looked_up_before_a_submission(tmp_path):
+    runner = Answering(condor_status=f"{CE}\n", condor_submit="7.0 - 7.0")
+    assert submitting(tmp_path / "s", runner) == "7"
+    assert runner.commands[0] == ["condor_status", "-pool", f"{CE}:9619", "-schedd", "-af", "Name"]
+    assert [argv[0] for argv in runner.commands] == ["condor_status", "condor_submit"]
+
+
+def test_commands_that_ask_the_ce_can_use_the_scitoken(token_file):
+    made = ce(token_file=token_file(HOUR))
+    assert made.remote_argv("condor_q") == ["env", f"_CONDOR_SCITOKENS_FILE={made.token.path}", "condor_q"]
+    assert ce(token_file=token_file(HOUR, "tokens.d")).remote_argv("condor_q") == ["condor_q"]
+    assert ce().remote_argv("condor_q") == ["condor_q"]
+
+
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        ("", f"{CE}:9619 (glidein_ce) lists no schedd; expected {CE}. Nothing is submitted."),
+        ("ce-slurm@\nother\n", "lists no schedd but ce-slurm@, other; expected"),
+        (CommandError("Can't connect", ["condor_status"], 1), "does not answer, and nothing is submitted: Can't"),
+    ],
+)
+def test_nothing_is_submitted_to_a_ce_that_is_down_or_has_another_name(tmp_path, answer, message):
+    runner = Answering(condor_status=answer)
+    with pytest.raises(GlideinError) as raised:
+        submitting(tmp_path / "s", runner)
+    assert message in str(raised.value)
+    assert [argv[0] for argv in runner.commands] == ["condor_status"]
+
+
+def test_nothing_is_submitted_with_an_expired_token(tmp_path, token_file):
+    runner = Answering()
+    with pytest.raises(GlideinError, match="the token of the CE expired at"):
+        submitting(tmp_path / "s", runner, token_file=token_file(-5))
+    assert runner.commands == []
+
+
+def test_glideins_are_cancelled_even_with_an_expired_token(token_file):
+    runner = Answering()
+    assert ce(runner=runner, token_file=token_file(-5)).cancel("alice", ["4.0"]) == ["4.0"]
+    assert [argv[0] for argv in runner.commands] == ["condor_q", "condor_rm"]
+
+
+def test_the_pool_shows_which_glideins_have_joined_because_their_output_comes_back_at_the_end():
+    runner = Answering(condor_status="Welcome\n\n7.0\n7.1\n7.0\n")
+    assert ce(runner=runner).registered("lab", "7") == 2
+    expected = 'GLIDEIN_Site == "lab" && regexp("^7[.]", GLIDEIN_BatchId ?: "")'
+    assert runner.commands == [["condor_status", "-constraint", expected, "-af", "GLIDEIN_BatchId"]]
+
+
+def waiting(number, seconds, **changes):
+    """Return a recorded job that was submitted so many seconds ago. 0: the CE has refused the token; 1: accepted it."""
+    (ad,) = json.loads(answer_to("condor_q", number, RECORDING).stdout)
+    ad.update(changes, QDate=int(time.time()) - seconds)
+    (job,) = ce(runner=Answering(condor_q=json.dumps([ad]) + "\n")).jobs("alice")
+    return job
+
+
+def test_the_listing_is_the_recorded_one():
+    assert answer_to("condor_q", 0, RECORDING).command.endswith(ce().list_argv("alice")[-1])
+
+
+def test_a_glidein_that_the_ce_does_not_accept_for_half_an_hour_is_sick():
+    job = waiting(0, 1900)
+    assert (job.state, job.cancellable) == (SICK, True)
+    assert re.match(r"the CE has not accepted it since 20.* UTC: it may refuse the token\Z", job.reason)
+
+
+def test_a_glidein_that_is_new_accepted_or_running_is_not_sick():
+    assert waiting(0, 1700).state == QUEUED
+    assert waiting(1, 100000).state == QUEUED
+    assert waiting(1, 100000, JobStatus=2, JobStartDate=1795429200).state == RUNNING
+
+
+def test_a_glidein_that_waits_for_a_silent_ce_names_the_ce():
+    assert ce().silence() == "the CE has not answered"

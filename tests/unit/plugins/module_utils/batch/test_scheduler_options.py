@@ -1,0 +1,56 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+
+
+def test_an_unknown_batch_system_is_named_with_the_known_ones():
+    with pytest.raises(InputError, match="glidein_scheduler: 'slrum' is invalid; expected .*slurm"):
+        make_scheduler("slrum")
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"command": {}}, "glidein_scheduler_options.command: unknown key"),
+        ({"timeout": 0}, "glidein_scheduler_options.timeout: 0 is invalid"),
+        ({"timeout": "1m"}, "glidein_scheduler_options.timeout: '1m' is invalid"),
+        ({"grace": -3}, "glidein_scheduler_options.grace: -3 is invalid; expected a whole number of at least 1"),
+        ({"commands": {"qsub": ["qsub"]}}, "commands.qsub: unknown key; the keys are sbatch, scancel, squeue"),
+        (
+            {"commands": {"sbatch": "sbatch -v"}},
+            "commands.sbatch: 'sbatch -v' is invalid; expected an argument list",
+        ),
+        (
+            {"commands": {"sbatch": ["a\0b"]}},
+            "commands.sbatch: ['a\\x00b'] is invalid; expected an argument list without NUL characters",
+        ),
+        ({"commands": ["x"]}, "glidein_scheduler_options.commands: "),
+        ({"count_commands": {"queued": ["q"]}}, "count_commands: parameters are required together: queued, running"),
+        (
+            {"rerunnable_arrays": True},
+            "rerunnable_arrays: True is invalid; expected false with slurm, whose arrays do not need it: remove it",
+        ),
+        ({"rerunnable_arrays": "often"}, "rerunnable_arrays: 'often' is invalid; expected true or false"),
+        ({"count_commands": {"idle": ["q"]}}, "count_commands.idle: unknown key; the keys are queued, running"),
+    ],
+)
+def test_an_error_names_the_option_and_the_allowed_values(options, words):
+    with pytest.raises(InputError) as raised:
+        make_scheduler("slurm", options)
+    assert words in str(raised.value)
+
+
+def test_commands_time_limit_and_grace_can_be_replaced():
+    made = make_scheduler("slurm", {"commands": {"sbatch": ["/opt/sbatch", "-v"]}, "timeout": "5", "grace": 90})
+    assert made.submit_argv("/s", "g", 2)[:2] == ["/opt/sbatch", "-v"]
+    assert made.list_argv("me")[0] == "squeue"
+    assert made.runner.timeout_s == 5
+    assert made.options["grace"] == 90
+
+
+@pytest.mark.parametrize("options", [None, {}, {"commands": None}, {"count_commands": {}}])
+def test_without_options_the_batch_system_is_as_installed(options):
+    assert make_scheduler("slurm", options).argv["squeue"] == ["squeue"]
