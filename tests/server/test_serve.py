@@ -35,8 +35,6 @@ def end_of(folder, toml, command="serve"):
         ("pool.constraint = 'WantX =='", ["pool.constraint = 'WantX =='", "not a ClassAd expression"]),
         ("server.bind = '192.0.2.1'", ["server.bind = '192.0.2.1'", "cannot listen", "address of this host"]),
         ("server.bind = 'no such host'", ["server.bind = 'no such host'", "address of this host"]),
-        ("server.tls_certificate = '/tmp/x'", ["server.tls_certificate = '/tmp/x'", "no longer", "reverse proxy"]),
-        ("server.tls_key = '/tmp/x'", ["server.tls_key = '/tmp/x'", "no longer", "reverse proxy"]),
     ],
 )
 def test_the_error_of_an_invalid_configuration_is_one_line(tmp_path, toml, words):

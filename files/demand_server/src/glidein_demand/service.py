@@ -174,4 +174,3 @@ def log_to_stderr() -> None:
     # These log data that callers send, or a line for each invalid request: neither belongs in the log.
     logging.getLogger("pjrpc").setLevel(logging.CRITICAL)
     logging.getLogger("waitress").setLevel(logging.ERROR)
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # store/upgrade.py logs an upgrade in one line
