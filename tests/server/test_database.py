@@ -142,6 +142,15 @@ def test_an_exception_undoes_the_whole_transaction(database):
         assert connection.execute(select(func.count()).select_from(_waits)).scalar() == 0
 
 
+def test_a_transaction_within_another_one_is_a_part_of_it(database):
+    with pytest.raises(RuntimeError), database.begin():
+        with database.begin() as connection:
+            connection.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+        raise RuntimeError
+    with database.begin() as connection:
+        assert connection.execute(select(func.count()).select_from(_waits)).scalar() == 0
+
+
 def test_reading_does_not_wait_for_writers_and_is_consistent(database):
     with database.read() as reader:
         assert reader.execute(select(func.count()).select_from(_waits)).scalar() == 0

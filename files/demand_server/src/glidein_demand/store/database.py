@@ -73,6 +73,7 @@ class Database:
             event.listen(self._engine, "handle_error", self._note_damage)
             self._reader = _reader(self._engine)
             self._turn = threading.RLock()
+            self._open: Connection | None = None  # the connection of the transaction of the thread that has the turn
             with self.read() as connection:  # does not wait for a writer
                 is_complete = self._is_complete(connection)
             if not is_complete:
@@ -87,10 +88,19 @@ class Database:
         """Open a transaction that may write: committed at the end of the block, rolled back by an exception.
 
         One transaction of all processes is open at a time: no other process changes what it reads until it ends.
+        Within a transaction of the same thread, this is a part of it.
         """
         # Threads of one process wait for a lock, which is fair and fast. SQLite would sleep and try again.
-        with self._turn, self._engine.begin() as connection:
-            yield connection
+        with self._turn:
+            if self._open is not None:
+                yield self._open
+                return
+            with self._engine.begin() as connection:
+                self._open = connection
+                try:
+                    yield connection
+                finally:
+                    self._open = None
         # On a full disk, a small write still fits into the pages that the write-ahead log has already.
         if self.failed_write and not self._is_full():
             self.failed_write = ""
@@ -256,7 +266,6 @@ def _sqlite_connected(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # `_sqlite_begun` begins transactions, not the driver
     _use_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
 
 
 def _use_wal(connection: Any) -> None:
