@@ -85,15 +85,16 @@ def server(tmp_path):
 
 
 def test_the_server_runs_without_htcondor_and_reports_the_problem(server):
-    def failed():
+    def error():
         status, answer = server.call("get_demand", site="PSC")
         assert status == 200
-        return answer["result"]["schedds"]["failed"]
+        return answer["result"]["schedds"].get("error")
 
-    assert becomes(failed)
-    assert failed()[0]["error"]
+    assert becomes(error)
     assert server.get("/healthz")[0] == 503
-    assert "does not answer" in server.get("/")[1]
+    page = server.get("/")[1]
+    assert "No schedd is known: " in page
+    assert "does not answer" in page
 
 
 def test_a_body_over_the_limit_is_refused_by_the_running_server(server):
