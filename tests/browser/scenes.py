@@ -100,7 +100,7 @@ def fill_history(parts, sites=SITES):
                 "name": f"g{at}", "entry": "cpu", "shape": "node", "batch_id": str(at), "started": at - 9000,
                 "registered": at - 8990, "ended": at, "granted_core_s": 28 * 9000,
                 "busy_core_s": int(28 * 9000 * (0.7 + 0.2 * math.sin(at / 40_000))), "jobs": 40, "jobs_failed": 1,
-                "exit_status": 0,
+                "exit_status": 0, "reason": "",
             }
             for at in ended
         ]  # fmt: skip

@@ -33,6 +33,21 @@ def test_hostile_text_is_text(scene, watched):
     assert "\u202e" not in page.content()
 
 
+def test_a_refresh_does_not_ask_the_schedds_for_the_job_again(scene, watched):
+    server = scene("good")
+    token = {"Authorization": f"Bearer {server.token}"}
+    page = watched.open(f"{server.url}/?job=12.0", extra_http_headers=token)
+    page.evaluate("document.getElementById('job-result').dataset.first = 'yes'")
+    asked = []
+    page.on("request", lambda request: asked.append("job=" in request.url))
+    with page.expect_response(lambda answer: "/?" not in answer.url and answer.url.endswith("/")):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    assert asked and not any(asked)
+    assert page.locator("#job-result").get_attribute("data-first") == "yes"
+    with page.expect_response(lambda answer: "?job=12.0" in answer.url):
+        page.get_by_role("link", name="Reload").click()
+
+
 @pytest.mark.looks
 def test_without_javascript_the_page_has_tables_and_no_scripted_elements(scene, watched, screenshot):
     page = watched.open(scene("bad").url, java_script_enabled=False)

@@ -99,7 +99,7 @@ class Service:
         self.settings = settings(state=state, server=limits, **sections)
         built = glidein_service.build(self.settings, lambda: self.now)
         self.parts, self.results, self.app, self.recorder = built.parts, built.results, built.app, built.recorder
-        self.graphite = built.graphite
+        self.graphite, self.queries = built.graphite, built.queries
         self.database = built.database
         self.pool_state = self.parts.pool_state
         self.parts.tokens.install({"PSC": TOKEN} if sites is None else sites)

@@ -173,7 +173,7 @@ def add_ended_glidein(work, number, ended, granted_h, busy_h):
     glidein = {
         "name": f"g{number}", "entry": "RM", "shape": "node", "batch_id": str(number), "started": ended - 60,
         "registered": None, "ended": ended, "granted_core_s": granted_h * HOUR, "busy_core_s": busy_h * HOUR, "jobs": 1,
-        "jobs_failed": 0, "exit_status": 0,
+        "jobs_failed": 0, "exit_status": 0, "reason": "",
     }  # fmt: skip
     assert work.add(("PSC", "Cedar")[number % 2], {"since": 0, "until": NOW, "glideins": [glidein]}) == 1
 

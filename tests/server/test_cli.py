@@ -24,7 +24,7 @@ from databases import NOW
 COMMAND = [sys.executable, "-m", "glidein_demand"]
 # Only root may be able to read the tests' Python, so its modules are imported before root changes to another user.
 READ_AHEAD = (
-    "import locale, os, sys; import alembic.command, sqlalchemy.dialects.sqlite, sqlite3;"
+    "import locale, os, sys; import sqlalchemy.dialects.sqlite, sqlite3;"
     "from glidein_demand import cli;"
     "become = [int(word) for word in sys.argv[1].split()];"
     "become and (os.setgroups([]), os.setgid(become[1]), os.setuid(become[0]));"
@@ -242,7 +242,7 @@ def test_the_error_of_a_newer_database_is_one_line(run, database, config):
         connection.execute(alembic_version.update().values(version_num="9999"))
     line = one_line(run("token", "list"))
     assert line.startswith(f"glidein-demand: {config}: state.database: ")
-    assert "has the revision '9999', which is unknown to this version of glidein-demand" in line
+    assert "has the tables of another version of glidein-demand: revision 9999" in line
 
 
 # Tests of files are about SQLite, whatever database the other tests use.
@@ -282,7 +282,6 @@ def test_check_makes_no_database_and_prints_nothing(tmp_path):
     ("extra", "words"),
     [
         ("pool.constraint = 'WantX =='", "pool.constraint = 'WantX =='"),
-        ("server.tls_certificate = '/nonexistent.pem'", "/nonexistent.pem"),
         ("server.port = 0", "server.port = 0"),
     ],
 )

@@ -328,6 +328,7 @@ def test_usage_as_csv_cannot_become_a_formula(used):
     [("per=week", "per must be one of month, day, not 'week'"), ("format=xml", "format must be one of json, csv"),
      ("by=site,site", "by must be a list of"), ("by=password", "by must be a list of"),
      ("since=yesterday", "since must be a date such as 2026-11"), ("until=2026-13", "until must be a date"),
+     ("until=0001-01", "from 1971 to 9998, not '0001-01'"), ("until=9999-12", "until must be a date"),
      ("form=csv", "unknown parameter 'form'"), ("layout=wide", "layout must be one of table, records, not 'wide'")],
 )  # fmt: skip
 def test_an_invalid_request_names_the_parameter(service, query, message):
@@ -341,6 +342,13 @@ def test_the_default_is_a_year_of_months_and_a_month_of_days():
     assert usage.parse({}, now, False).since == epoch("2025-03-01 00:00")
     assert usage.parse({"per": "day"}, now, False).since == epoch("2026-01-04 00:00")
     assert usage.parse({"until": "2026-01-31"}, now, False).until == epoch("2026-01-01 00:00")
+
+
+def test_a_month_means_its_first_or_last_day():
+    asked = usage.parse({"per": "day", "since": "2026-02", "until": "2026-02"}, NOW, False)
+    assert (asked.since, asked.until) == (epoch("2026-02-01 00:00"), epoch("2026-02-28 00:00"))
+    for date in ("1971-01", "9998-12"):
+        assert usage.parse({"until": date}, NOW, False).until == epoch(f"{date}-01 00:00")
 
 
 @pytest.fixture

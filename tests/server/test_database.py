@@ -6,10 +6,10 @@ import stat
 import threading
 
 import pytest
-from glidein_demand.config import ConfigError
-from glidein_demand.store.database import Database, upsert
+from glidein_demand.config import ConfigError, UnusableError
+from glidein_demand.store import schema
+from glidein_demand.store.database import Database, LostError, upsert
 from glidein_demand.store.schema import history_wait as _waits
-from glidein_demand.store.schema import schema_version
 from sqlalchemy import func, select
 
 from databases import SERVER
@@ -59,6 +59,59 @@ def test_a_new_database_can_be_opened_by_many_processes_at_once(new_database_url
     assert at_once(6, opens, new_database_url) == [""] * 6
 
 
+def test_a_new_database_has_the_revision_of_its_tables(database):
+    with database.read() as connection:
+        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").all() == [(schema.REVISION,)]
+
+
+def test_a_database_is_opened_while_another_process_writes(database, database_url):
+    with database.begin():
+        Database(database_url).close()
+
+
+def test_tables_that_are_missing_are_made_again_by_the_next_start(database, database_url):
+    with database.begin() as connection:
+        schema.lease.drop(connection)
+        connection.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+    with pytest.raises(LostError, match="lost the tables lease while the server ran"):
+        database.check()
+    Database(database_url).close()
+    database.check()
+    with database.read() as connection:
+        assert connection.execute(select(_waits.c.jobs)).scalar() == 1
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("UPDATE alembic_version SET version_num = '9999'", "revision 9999;"),
+        ("DROP TABLE alembic_version", "revision None;"),
+        ("ALTER TABLE lease ADD COLUMN more INTEGER", f"revision {schema.REVISION} and other columns in lease;"),
+    ],
+)
+def test_the_tables_of_another_version_are_refused_with_the_remedy(database, database_url, statement, found):
+    with database.begin() as connection:
+        connection.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+        connection.exec_driver_sql(statement)
+    with pytest.raises(ConfigError) as caught:
+        Database(database_url)
+    message = str(caught.value)
+    assert not isinstance(caught.value, UnusableError)
+    assert f"has the tables of another version of glidein-demand: {found} this version uses revision" in message
+    assert ("name an empty one" if SERVER else "state.db with its -wal and -shm away") in message
+    assert "run the role glidein.ops.demand_server again" in message
+    assert "\n" not in message
+    with database.read() as connection:
+        assert connection.execute(select(_waits.c.jobs)).scalar() == 1
+
+
+def test_a_running_server_notices_that_another_version_changed_the_database(database):
+    with database.begin() as connection:
+        connection.execute(schema.alembic_version.update().values(version_num="9999"))
+    with pytest.raises(LostError, match="has revision 9999 now, and this server uses revision"):
+        database.check()
+
+
 def test_writers_in_many_processes_take_turns(database_url):
     assert at_once(4, adds, database_url, 50) == [""] * 4
     with Database(database_url).read() as connection:
@@ -89,6 +142,15 @@ def test_an_exception_undoes_the_whole_transaction(database):
         assert connection.execute(select(func.count()).select_from(_waits)).scalar() == 0
 
 
+def test_a_transaction_within_another_one_is_a_part_of_it(database):
+    with pytest.raises(RuntimeError), database.begin():
+        with database.begin() as connection:
+            connection.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+        raise RuntimeError
+    with database.begin() as connection:
+        assert connection.execute(select(func.count()).select_from(_waits)).scalar() == 0
+
+
 def test_reading_does_not_wait_for_writers_and_is_consistent(database):
     with database.read() as reader:
         assert reader.execute(select(func.count()).select_from(_waits)).scalar() == 0
@@ -115,8 +177,9 @@ def test_an_upsert_inserts_replaces_and_adds(database):
 
 def test_an_upsert_of_keys_only_keeps_the_existing_row(database):
     with database.begin() as connection:
-        connection.execute(upsert(connection, schema_version, ["version"]), [{"version": 2}])
-        assert connection.execute(select(schema_version)).all() == [(2,)]
+        statement = upsert(connection, schema.alembic_version, ["version_num"])
+        connection.execute(statement, [{"version_num": schema.REVISION}])
+        assert connection.execute(select(schema.alembic_version)).all() == [(schema.REVISION,)]
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,12 @@ def test_a_slot_that_retires_late_enough_is_free():
     assert len(only_entry(slot(GLIDEIN_ToRetire=NOW + free_slots.MIN_LIFETIME_S + 1, Start=True))["free"]) == 1
 
 
+@pytest.mark.parametrize(("ahead", "retired"), [(300, 1), (-300, 0)])
+def test_a_glidein_retires_by_its_own_clock(ahead, retired):
+    found = only_entry(slot(GLIDEIN_ToRetire=NOW + ahead // 2, MyCurrentTime=NOW + ahead, LastHeardFrom=NOW))
+    assert (found["retired"], len(found["free"])) == (retired, 1 - retired)
+
+
 def test_the_deadline_of_a_free_slot_is_rounded_up_to_half_an_hour():
     day = NOW - NOW % 86400
     slots = [slot(f"slot1@g{n}@node1", GLIDEIN_ToDie=day + end) for n, end in enumerate((1800, 3599, 3600, 3601))]

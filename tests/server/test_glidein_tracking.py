@@ -2,14 +2,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of glidein outcomes derived from reports and the collector: the rules, and the store that keeps them."""
 
-import json
 import shutil
 
 import pytest
 from glidein_demand.store import glidein_tracking as tracking
 from glidein_demand.store import glideins as store
 from glidein_demand.store.database import Database
-from glidein_demand.store.schema import entry_history
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -197,16 +195,6 @@ def test_the_last_twenty_plans_are_kept_and_a_repeated_one_counts_once(tracked):
     }  # fmt: skip
 
 
-def test_plans_of_an_older_version_have_unknown_values_for_new_fields(tracked, database):
-    old = {"as_of": NOW, "present": 3, "queued": 1, "running": 2, "registered": 2, "launched": 1, "cancelled": 0}
-    tracked.reports(NOW)
-    with database.begin() as connection:
-        connection.execute(entry_history.update().values(plans=json.dumps([old])))
-    assert tracked.history(NOW)["plans"] == [{**old, "wanted": None}]
-    tracked.reports(NOW + 300, wanted=2)
-    assert [plan["wanted"] for plan in tracked.history(NOW + 300)["plans"]] == [None, 2]
-
-
 def test_everything_outlives_a_restart(tracked, database):
     tracked.reports(NOW, "1_1")
     again = Tracked(database)
@@ -307,7 +295,6 @@ def test_an_entry_with_only_summaries_has_a_history(tracked):
     [
         {"started": NOW + 21 - tracking.WINDOW_S - 1},
         {"exit_status": 143},  # the next cycle has cancelled it
-        {"entry": None, "shape": None},  # stored by an earlier version
     ],
 )
 def test_a_summary_of_a_glidein_that_was_not_listed_may_not_count(tracked, changes):

@@ -290,6 +290,12 @@ def test_get_job_reports_that_the_collector_is_silent(service):
     assert response.json["error"]["data"] == "the collector: no answer within 10 s"
 
 
+def test_at_the_end_of_the_server_its_lookups_end_too(service):
+    service.queries.close()
+    response = service.call("get_job", {"job": "12.0"}, TOKEN)
+    assert response.json["error"]["data"] == "the collector: the server is stopping"
+
+
 # --- page ---
 
 

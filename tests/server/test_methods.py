@@ -176,6 +176,20 @@ def test_an_accepted_report_outlives_a_restart(new_service):
     assert new_service().parts.reports.reports()["PSC"]["entries"][0]["running"] == 2
 
 
+def test_a_report_that_was_only_stored_in_part_is_not_stored_at_all(service):
+    report = site_report(entries=[{"entry": "RM", "shape": "node", "running": 2, "cpus": 28}])
+    for table, other in (("glidein_reading", "lost"), ("lost", "glidein_reading")):
+        with service.database.begin() as connection:
+            connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {other}")
+        response = service.call("report", report, TOKEN)
+        assert response.status_code == (503 if other == "lost" else 200)
+        assert set(service.parts.reports.reports()) == (set() if other == "lost" else {"PSC"})
+    (history,) = service.parts.glideins.summary(NOW).values()
+    assert [plan["as_of"] for plan in history["plans"]] == [NOW]
+    (core_hours,) = service.parts.core_hours.current()["entries"]
+    assert core_hours["cores"] == 56
+
+
 def test_get_supply_has_the_plans_of_a_report_at_once(service):
     assert service.result("get_supply")["entries"] == []
     service.result("report", site_report(), TOKEN)

@@ -39,6 +39,11 @@ def test_a_stale_queue_is_a_problem_with_its_age():
     assert "last read 83 min ago" in problem.text
 
 
+def test_a_pool_without_a_schedd_is_a_problem_with_the_reason():
+    (problem,) = found(demand=demand(as_of=None, schedds={"answered": [], "failed": [], "error": "refused"}))
+    assert problem.text == "The queue has not been read yet: the demand is unknown. No schedd is known: refused."
+
+
 def test_a_schedd_that_missed_one_refresh_is_a_warning_and_an_unreachable_one_an_error():
     late, gone, never = ("a", "no answer", NOW - 400), ("b", "no answer", NOW - 5000), ("c", "refused", None)
     every = found(demand=demand(schedds=schedds(late, gone, never)))
@@ -94,11 +99,19 @@ def test_held_glideins_without_a_reason_are_a_problem_too():
 
 
 @pytest.mark.parametrize(
-    "reason", ["AssocGrpCPUMinutesLimit", "QOSMaxJobsPerUserLimit", "allocation ABC123 is exhausted", "InvalidAccount"]
+    ("reason", "kind"),
+    [
+        ("AssocGrpCPUMinutesLimit", "allocation"),
+        ("QOSGrpGRESMinutes", "allocation"),
+        ("allocation ABC123 is exhausted", "allocation"),
+        ("InvalidAccount", "held"),
+        ("MaxMemPerLimit", "held"),
+        ("QOSMaxWallDurationPerJobLimit", "held"),
+    ],
 )
-def test_an_exhausted_allocation_is_a_separate_kind_of_problem(reason):
+def test_an_exhausted_allocation_is_a_separate_kind_of_problem(reason, kind):
     (line,) = lines(reports=reports(report("PSC", entry(sick=2, sick_reasons=[reason]))))
-    assert line["kind"] == "allocation"
+    assert line["kind"] == kind
     assert reason in line["text"]
 
 

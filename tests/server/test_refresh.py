@@ -7,7 +7,7 @@ import threading
 import pytest
 from glidein_demand.pool.pool_state import GONE, PoolState
 from glidein_demand.pool.queries import QueryError
-from glidein_demand.pool.refresh import COLLECTOR, Refresher, demand_queries, schedds_query, supply_query, waits_query
+from glidein_demand.pool.refresh import Refresher, demand_queries, schedds_query, supply_query, waits_query
 
 from conftest import NOW, demand_answer, group, settings
 from databases import becomes
@@ -184,7 +184,7 @@ def test_the_demand_of_a_pool_without_schedds_is_unknown_and_not_empty(answer, e
     service.refresh_once()
     demand = pool_state.snapshot().results.demand()
     assert demand["as_of"] is None
-    assert demand["schedds"]["failed"] == [{"name": COLLECTOR, "error": error, "as_of": None}]
+    assert demand["schedds"] == {"answered": [], "failed": [], "error": error}
     pool.schedds = found("a")
     service.refresh_once()
     assert pool_state.snapshot().results.demand()["schedds"] == {"answered": ["a"], "failed": []}

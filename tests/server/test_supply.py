@@ -50,6 +50,12 @@ def test_a_static_slot_is_claimed_or_free_as_a_whole():
     assert (found["registered"], found["cpus"], found["cpus_claimed"], len(found["free"])) == (1, 2, 1, 1)
 
 
+@pytest.mark.parametrize("state", ["Owner", "Drained", "Matched"])
+def test_a_static_slot_without_a_claim_is_neither_claimed_nor_free(state):
+    found = summary([slot(State=state, SlotType="Static", Cpus=2, is_glidein=False)])
+    assert (found["others_cpus"], found["others_cpus_claimed"], found["others_free"]) == (2, 0, [])
+
+
 def test_retired_glideins_are_registered_and_counted_separately():
     found = only_entry(slot(GLIDEIN_ToRetire=NOW), slot("slot1@glidein_2@node1", GLIDEIN_ToRetire=NOW + 3600))
     assert (found["registered"], found["retired"], [free["count"] for free in found["free"]]) == (2, 1, [1])

@@ -1,21 +1,15 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests that remove restores the hosts' files, and that an older version is upgraded while glideins run.
+"""A test that remove restores the hosts' files.
 
 The deployment between two removals needs no internet access on the central manager.
 """
 
 import contextlib
-import subprocess
 
-import prepare
-import pytest
-from conftest import ROOT, STATE, clean_pool, playbook, wait_for
+from conftest import STATE, playbook, wait_for
 from engine import podman
-
-# The last commit before Alembic's migrations of the demand server's database.
-OLDER = "3dd54e984a4210e8c7549712ca33bbdfce9c3ce4"
 
 # Files that HTCondor, apt and Ansible write, and file systems that are not on disk.
 ELSEWHERE = [
@@ -41,13 +35,6 @@ def without_internet(host):
         yield
     finally:
         podman(*ip, "add", *route)
-
-
-@pytest.fixture(autouse=True)
-def clean(cm, slurm, server):
-    """Clean up, but do not deploy again if an earlier test of this module has removed the deployment."""
-    if server.answers():
-        clean_pool(cm, slurm, server)
 
 
 def test_remove_undoes_deploy_and_does_not_touch_a_site_with_running_glideins(cm, slurm, slurm_root, alice, server):
@@ -82,56 +69,3 @@ def test_remove_undoes_deploy_and_does_not_touch_a_site_with_running_glideins(cm
     assert [files(cm), files(slurm_root)] == before
     again = playbook("remove")
     assert again.rc == 0 and {row["changed"] for row in again.recap.values()} == {0}, again
-
-
-@pytest.fixture(scope="module")
-def older(tmp_path_factory):
-    """Return the environment of a playbook of the older version, which is taken from the repository's history."""
-    git = ["git", "-C", str(ROOT), "-c", f"safe.directory={ROOT}"]
-    found = subprocess.run([*git, "cat-file", "-e", f"{OLDER}^{{commit}}"], capture_output=True, check=False)
-    if found.returncode != 0:
-        pytest.skip(f"this checkout does not have the commit {OLDER}: the clone is shallow, or not a git clone")
-    folder = tmp_path_factory.mktemp("older")
-    collection = folder / "ansible_collections/glidein/ops"
-    collection.mkdir(parents=True)
-    parts = ["galaxy.yml", "meta", "playbooks", "plugins", "roles", "files"]
-    archive = subprocess.run([*git, "archive", OLDER, *parts], capture_output=True, check=True).stdout
-    subprocess.run(["tar", "-x", "-C", str(collection)], input=archive, check=True)
-    return {**prepare.environment(), "ANSIBLE_COLLECTIONS_PATH": str(folder)}
-
-
-def test_a_running_deployment_of_an_older_version_is_upgraded_and_its_glideins_go_on(
-    older, cm, slurm, alice, server, finish_file
-):
-    if server.answers():
-        assert playbook("remove").rc == 0
-    deployed = playbook("deploy", env=older)
-    assert deployed.rc == 0, deployed
-    # The schedd has kept the job of an earlier test.
-    cm.check_output("condor_rm -all >/dev/null 2>&1; true")
-    wait_for("an empty job queue", lambda: not cm.check_output("condor_q -all -af ClusterId"))
-    old_version = slurm.check_output("readlink .glidein/slurm/current")
-    cluster = alice.submit(seconds=finish_file.seconds)
-    server.wait_for_jobs(1)
-    # That version's name of cancel_delay.
-    cycle = playbook("cycle", "-e", '{"glidein_guard": {"patience": 0, "hold_readings": 0}}', env=older)
-    slots = "condor_status -constraint 'PartitionableSlot =!= true' -af Name"
-    slot = wait_for("the job's slot", lambda: cm.check_output(slots))
-
-    upgrade = playbook("deploy")
-    assert upgrade.rc == 0, (cycle, upgrade)
-    try:
-        # The database has the tables of the new version, and the reports of the old one.
-        assert cm.file("/var/lib/glidein-demand/state.db.revision-0001").mode == 0o600
-        assert slurm.check_output("readlink .glidein/slurm/current") != old_version
-        assert slurm.file(f"/home/glidein/.glidein/slurm/{old_version}/glidein.sh").exists
-        wait_for("the glidein in the supply", lambda: server.registered() == 1)
-        # The glidein is counted, so none is ordered for the job that it runs.
-        counted = playbook("cycle")
-        assert counted.recap["slurm"]["changed"] == 0, counted
-        assert cm.check_output(slots) == slot
-    finally:
-        finish_file.create()
-    assert alice.outputs(cluster) == ['slurm\n"slurm"']
-    ran = cm.check_output(f"condor_history {cluster} -limit 1 -af NumJobStarts LastRemoteHost")
-    assert ran == f"1 {slot}"

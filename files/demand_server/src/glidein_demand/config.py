@@ -207,14 +207,6 @@ RULES: dict[str, dict[str, _Rule]] = {
 }
 
 
-_USE_A_PROXY = (
-    "a reverse proxy serves HTTPS: remove tls_certificate and tls_key, and run the role glidein.ops.demand_server, or "
-    "set up a proxy as its README.md describes"
-)
-REMOVED = {"server.tls_certificate": _USE_A_PROXY, "server.tls_key": _USE_A_PROXY}
-"""Settings of earlier versions, and their replacements."""
-
-
 def load(path: Path) -> Settings:
     """Read and check the configuration file at `path`; raise ConfigError, with one line, if it is invalid."""
     try:
@@ -248,8 +240,6 @@ def parse(data: dict[str, Any]) -> Settings:
 
 def _reject_unknown(kind: str, prefix: str, given: dict[str, Any], known: dict[str, Any]) -> None:
     for name in given:
-        if prefix + name in REMOVED:
-            raise ConfigError(f"{prefix}{name} = {_shown(given[name])}: no longer a setting; {REMOVED[prefix + name]}")
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {prefix}{close[0]}?" if close else f"known: {', '.join(sorted(known))}"

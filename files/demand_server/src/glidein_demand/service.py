@@ -53,6 +53,7 @@ class Service:
     """All parts of one server. No thread of it runs yet."""
 
     database: Database
+    queries: Queries
     parts: AppState
     results: ReadResults
     app: flask.Flask
@@ -64,10 +65,11 @@ class Service:
 def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service:
     """Open the database and return the server's parts. Raise ConfigError if the database cannot be used."""
     database = Database(settings.database)
+    queries = Queries()
     parts = AppState(
         settings=settings,
         pool_state=PoolState(settings, clock),
-        jobs=JobLookup(settings, run_query),
+        jobs=JobLookup(settings, queries.run),
         leases=Leases(database, clock),
         tokens=Tokens(database, clock),
         reports=Reports(database, settings.max_sites, clock),
@@ -92,7 +94,7 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         settings, parts.reports.reports, parts.reports.monitoring, lambda: parts.anonymous.monitoring(clock())
     )
     app = create_app(parts, results, graphite)
-    return Service(database, parts, results, app, HistoryRecorder(parts), graphite, reloader)
+    return Service(database, queries, parts, results, app, HistoryRecorder(parts), graphite, reloader)
 
 
 def check(settings: Settings) -> None:
@@ -116,8 +118,8 @@ def run(settings: Settings) -> int:
     service = build(settings)
     try:
         server = Server(service.app, settings)
-        with Queries() as queries:
-            _serve(service, server, _refresher(service.parts, queries.run))
+        with service.queries:
+            _serve(service, server, _refresher(service.parts, service.queries.run))
     finally:
         service.database.close()
     return server.status
@@ -174,4 +176,3 @@ def log_to_stderr() -> None:
     # These log data that callers send, or a line for each invalid request: neither belongs in the log.
     logging.getLogger("pjrpc").setLevel(logging.CRITICAL)
     logging.getLogger("waitress").setLevel(logging.ERROR)
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # store/upgrade.py logs an upgrade in one line

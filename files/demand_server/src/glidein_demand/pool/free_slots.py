@@ -55,9 +55,12 @@ SLOT_ATTRIBUTES = (
 
 
 def is_retired(slot: Slot, now: float) -> bool:
-    """Return whether the glidein no longer accepts jobs since GLIDEIN_ToRetire. `now`: epoch seconds."""
+    """Return whether the glidein no longer accepts jobs since GLIDEIN_ToRetire, which is of the machine's clock.
+
+    now: epoch seconds of the collector's clock.
+    """
     to_retire = positive_int(slot, "GLIDEIN_ToRetire")
-    return to_retire != 0 and now >= to_retire
+    return to_retire != 0 and now >= to_retire + clock_offset(slot)
 
 
 def accepts_jobs(slot: Slot, now: float) -> bool:

@@ -40,6 +40,7 @@ class PoolState:
         self._forget_s = settings.forget_seconds
         self._clock = clock
         self._schedds: dict[str, ScheddState] = {}
+        self._error: str | None = None
         self._good_until = math.inf
         self._limits: Mapping[str, Any] | None = None
         nothing = {"as_of": None, "error": None, **supply.EMPTY}
@@ -69,6 +70,12 @@ class PoolState:
         with self._lock:
             self._set(replace(self._schedds.get(name) or ScheddState(name), error=error))
 
+    def store_pool_error(self, error: str) -> None:
+        """Store the reason why no schedd is known, until `store_schedds` is called."""
+        with self._lock:
+            self._error = error
+            self._renew()
+
     def store_schedds(self, present: Collection[str], missing: Iterable[str] = ()) -> list[str]:
         """Store the collector's schedds: `present` are queried, `missing` are configured but not in the collector.
 
@@ -88,8 +95,8 @@ class PoolState:
                 since = now if state.gone_since is None else state.gone_since
                 if now - since < self._forget_s:
                     kept[name] = replace(state, gone_since=since, error=GONE)
-            if kept != self._schedds:
-                self._schedds = kept
+            if kept != self._schedds or self._error is not None:
+                self._schedds, self._error = kept, None
                 self._renew()
             return [name for name, state in kept.items() if state.gone_since is not None]
 
@@ -128,5 +135,5 @@ class PoolState:
         fresh_from = self._clock() - self._max_age_s
         times = [state.as_of for state in self._schedds.values() if state.as_of is not None]
         self._good_until = min((time + self._max_age_s for time in times if time >= fresh_from), default=math.inf)
-        results = QueryResults(self._schedds.values(), fresh_from, self._limits)
+        results = QueryResults(self._schedds.values(), fresh_from, self._limits, self._error)
         self._snapshot = replace(self._snapshot, results=results)

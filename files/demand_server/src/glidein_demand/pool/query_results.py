@@ -48,18 +48,22 @@ class ScheddState:
 class QueryResults:
     """The `states` of all schedds. Results from before `fresh_from` are stale. Safe from many threads.
 
-    pool_limits: accounting_limits.Limits of the negotiator; None for no limit.
+    pool_limits: accounting_limits.Limits of the negotiator; None for no limit. error: why no schedd is known, or None.
     about: {"as_of", "attributes", "schedds"} of get_demand. The first call of demand() computes the groups, in some
     10 ms for thousands of groups.
     """
 
     def __init__(
-        self, states: Iterable[ScheddState], fresh_from: float, pool_limits: accounting_limits.Limits | None = None
+        self,
+        states: Iterable[ScheddState],
+        fresh_from: float,
+        pool_limits: accounting_limits.Limits | None = None,
+        error: str | None = None,
     ) -> None:
         self.states = tuple(sorted(states, key=lambda state: state.name))
         self.pool_limits = pool_limits
         self.fresh_from = fresh_from
-        self.about = _about(self.states)
+        self.about = _about(self.states, error)
         self._lock = threading.Lock()
         self._demand: _Demand | None = None
 
@@ -84,7 +88,7 @@ class _Demand:
     by_submitter: list[dict[str, Any]]
 
 
-def _about(states: Sequence[ScheddState]) -> dict[str, Any]:
+def _about(states: Sequence[ScheddState], error: str | None) -> dict[str, Any]:
     return {
         "as_of": _as_of(states),
         "attributes": _attributes(states),
@@ -95,6 +99,7 @@ def _about(states: Sequence[ScheddState]) -> dict[str, Any]:
                 for state in states
                 if state.error is not None
             ],
+            **({} if error is None else {"error": error}),
         },
     }
 

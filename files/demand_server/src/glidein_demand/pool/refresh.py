@@ -213,7 +213,7 @@ class Refresher:
         except Exception as error:  # noqa: BLE001 - as in _store_demand
             message = self._log_change(COLLECTOR, error)
             if not self._schedds:
-                self._pool_state.store_demand_error(COLLECTOR, message)
+                self._pool_state.store_pool_error(message)
             return
         self._log_change(COLLECTOR, "")
         gone = self._pool_state.store_schedds({schedd["name"] for schedd in self._schedds}, missing)
@@ -223,7 +223,7 @@ class Refresher:
             self._schedds_read.set()
             self._log_change("the pool", "")
         elif not gone:
-            self._pool_state.store_demand_error(COLLECTOR, self._log_change("the pool", "the collector has no schedd"))
+            self._pool_state.store_pool_error(self._log_change("the pool", "the collector has no schedd"))
 
     def _read_supply(self) -> None:
         now, source = int(self._clock()), "the list of machines"

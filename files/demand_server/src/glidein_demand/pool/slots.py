@@ -45,6 +45,14 @@ def cores(slot: Slot) -> tuple[int, int]:
     return cpus, cpus if slot.get("State") in ("Unclaimed", "Backfill") else 0
 
 
+def claimed_cores(slot: Slot) -> int:
+    """Return the cores that jobs use. A static slot in another state, such as Owner, is neither claimed nor free."""
+    total, free = cores(slot)
+    if slot.get("SlotType") == "Partitionable" or slot.get("State") in ("Claimed", "Preempting"):
+        return total - free
+    return 0
+
+
 def free_size(slot: Slot) -> Size:
     """Return the slot's free resources."""
     return (

@@ -16,7 +16,7 @@ from typing import Any, Callable
 from ..values import NAME, Key
 from . import free_slots, job_cores, machine_ads, passed_over_detector
 from .identity import slot_owner, token_site
-from .slots import SIZE_KEYS, Size, Slot, cores, free_size, positive_int, start_time, startd_name
+from .slots import SIZE_KEYS, Size, Slot, claimed_cores, cores, free_size, positive_int, start_time, startd_name
 
 ATTRIBUTES = tuple(dict.fromkeys((
     "Name", "Machine", "AuthenticatedIdentity", "is_glidein", "GLIDEIN_Site", "GLIDEIN_Entry", "GLIDEIN_Shape",
@@ -259,9 +259,8 @@ def _count(slots: Iterable[Slot], is_passed_over: Test, now: float) -> dict[str,
     for slot in slots:
         if slot.get("SlotType") == "Dynamic":
             continue  # its resources are part of its partitionable slot's total
-        all_cores, unused = cores(slot)
-        total += all_cores
-        claimed += all_cores - unused
+        total += cores(slot)[0]
+        claimed += claimed_cores(slot)
         if free_slots.accepts_jobs(slot, now):
             counts = sizes[is_passed_over(slot)]
             row = (free_size(slot), free_slots.job_deadline(slot))

@@ -18,15 +18,14 @@ from pathlib import Path
 from typing import Any, Callable
 
 import sqlalchemy
-from sqlalchemy import Connection, Engine, Table, event
+from sqlalchemy import Connection, Engine, Table, event, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.sql.dml import Insert
 
 from ..config import ConfigError, UnusableError
-from .schema import REVISION
-from .upgrade import bring_to_newest, missing_tables, one_line, revision_of
+from .schema import REVISION, alembic_version, metadata
 
 BUSY_SECONDS = 30
 """Seconds that a writer waits for the writers' lock before the database counts as unusable."""
@@ -54,9 +53,9 @@ class Database:
     """Transactions on the database at `url` (SQLAlchemy's form; `sqlite:////path` is a file, made with mode 0600).
 
     Committed data survives `kill -9` of the process at any moment, and with SQLite a power failure too: its
-    write-ahead log is flushed before a commit returns. Tables of an older revision are upgraded, and missing ones made.
-    Raise UnusableError if the database cannot be used now, and ConfigError if the URL is invalid or the revision of
-    the tables is unknown.
+    write-ahead log is flushed before a commit returns. Missing tables are made.
+    Raise UnusableError if the database cannot be used now, and ConfigError if the URL is invalid or another version of
+    this program made the tables.
     """
 
     def __init__(self, url: str) -> None:
@@ -74,8 +73,12 @@ class Database:
             event.listen(self._engine, "handle_error", self._note_damage)
             self._reader = _reader(self._engine)
             self._turn = threading.RLock()
-            with self.begin() as connection:
-                bring_to_newest(connection, self._file)
+            self._open: Connection | None = None  # the connection of the transaction of the thread that has the turn
+            with self.read() as connection:  # does not wait for a writer
+                is_complete = self._is_complete(connection)
+            if not is_complete:
+                with self.begin() as connection:
+                    self._make_tables(connection)
             self._identity = self._identify()
         except (SQLAlchemyError, OSError) as error:
             raise UnusableError(self.damage or f"state.database: cannot be used: {one_line(error)}") from error
@@ -85,10 +88,19 @@ class Database:
         """Open a transaction that may write: committed at the end of the block, rolled back by an exception.
 
         One transaction of all processes is open at a time: no other process changes what it reads until it ends.
+        Within a transaction of the same thread, this is a part of it.
         """
         # Threads of one process wait for a lock, which is fair and fast. SQLite would sleep and try again.
-        with self._turn, self._engine.begin() as connection:
-            yield connection
+        with self._turn:
+            if self._open is not None:
+                yield self._open
+                return
+            with self._engine.begin() as connection:
+                self._open = connection
+                try:
+                    yield connection
+                finally:
+                    self._open = None
         # On a full disk, a small write still fits into the pages that the write-ahead log has already.
         if self.failed_write and not self._is_full():
             self.failed_write = ""
@@ -108,10 +120,10 @@ class Database:
         if self._identify() != self._identity:
             raise LostError(self._lost("was removed or replaced"))
         with self.read() as connection:
-            missing = missing_tables(connection)
+            missing = metadata.tables.keys() - set(sqlalchemy.inspect(connection).get_table_names())
             if missing:
-                raise LostError(self._lost(f"lost the tables {', '.join(missing)}"))
-            revision = revision_of(connection)
+                raise LostError(self._lost(f"lost the tables {', '.join(sorted(missing))}"))
+            revision = connection.execute(select(alembic_version.c.version_num)).scalar()
             if revision != REVISION:
                 raise LostError(
                     f"state.database: {self._file or 'the database'} has revision {revision} now, and this server uses "
@@ -122,6 +134,34 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+    def _is_complete(self, connection: Connection) -> bool:
+        """Return whether the database has all tables. Raise ConfigError if another version made those that it has."""
+        inspector = sqlalchemy.inspect(connection)
+        found = metadata.tables.keys() & set(inspector.get_table_names())
+        changed = sorted(
+            name
+            for name in found
+            if {column["name"] for column in inspector.get_columns(name)} != set(metadata.tables[name].c.keys())
+        )
+        is_known = alembic_version.name in found and alembic_version.name not in changed
+        revision = connection.execute(select(alembic_version.c.version_num)).scalar() if is_known else None
+        if found and (changed or revision != REVISION):
+            columns = f" and other columns in {', '.join(changed)}" if changed else ""
+            empty = f"move {self._file} with its -wal and -shm away" if self._file else "name an empty one"
+            raise ConfigError(
+                f"state.database: {self._file or 'the database'} has the tables of another version of glidein-demand: "
+                f"revision {revision}{columns}; this version uses revision {REVISION}. Install the version that made "
+                f"the tables, or stop the service, {empty} and {_TOKENS}. Then the next cycles report and lease again, "
+                "and history and core-hours start anew"
+            )
+        return found == metadata.tables.keys()
+
+    def _make_tables(self, connection: Connection) -> None:
+        """Make the missing tables, unless another process has made them since `_is_complete` was called."""
+        if not self._is_complete(connection):
+            metadata.create_all(connection)
+            connection.execute(upsert(connection, alembic_version, ["version_num"]), [{"version_num": REVISION}])
 
     def _identify(self) -> tuple[int, int] | None:
         """Return the device and inode of the SQLite file; None if the file is missing."""
@@ -163,6 +203,11 @@ class Database:
                 f"a copy of {self._file} or move it away together with {self._file}-wal and {self._file}-shm, and "
                 f"{_TOKENS}"
             )
+
+
+def one_line(error: BaseException) -> str:
+    """Return the driver's text of an error in one line."""
+    return " ".join(str(getattr(error, "orig", None) or error).split())[:300]
 
 
 def parse_url(url: str) -> URL:
@@ -221,7 +266,6 @@ def _sqlite_connected(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # `_sqlite_begun` begins transactions, not the driver
     _use_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
 
 
 def _use_wal(connection: Any) -> None:

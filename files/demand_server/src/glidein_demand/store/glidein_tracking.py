@@ -188,7 +188,6 @@ def unlisted(
     for (site, batch_id), ending in endings.items():
         if (
             (site, batch_id) not in listed
-            and ending.get("entry") is not None
             and ending["started"] >= now - WINDOW_S
             and ending["exit_status"] not in SIGNALS
         ):
@@ -212,7 +211,7 @@ def failures(pairs: Iterable[tuple[Glidein, Mapping[str, Any] | None]]) -> list[
         row = found.setdefault(status, {"exit_status": status, "count": 0, "last": 0, "reason": ""})
         row["count"] += 1
         if ending["ended"] >= row["last"]:
-            row.update(last=ending["ended"], reason=ending.get("reason") or "")
+            row.update(last=ending["ended"], reason=ending["reason"])
     return sorted(found.values(), key=lambda row: (-row["count"], -row["last"]))[:MOST_FAILURES]
 
 
@@ -258,8 +257,7 @@ def _summary(
     waits = sorted(glidein.wait_s for glidein in glideins if glidein.wait_s is not None)
     return {
         "window_s": WINDOW_S,
-        # Plans that an older version of this program stored do not have all keys.
-        "plans": [{"as_of": None, **dict.fromkeys(_PLAN), **plan} for plan in plans],
+        "plans": plans,
         "started": sum(glidein.running is not None for glidein in glideins) if is_listed else None,
         "registered": sum(
             glidein.registered is not None or bool(ending and ending["registered"] is not None)

@@ -116,7 +116,7 @@ class GlideinUsage:
         """Return {(site, batch id): the end of a glidein}, received since `since`.
 
         The keys are "entry", "shape", "started", "registered", "ended", "exit_status", "reason" and "good": the number
-        of jobs that ended in the glidein without an error. The entry and the shape may be None.
+        of jobs that ended in the glidein without an error.
         """
         column = schema.ended_glidein.c
         names = ("entry", "shape", "started", "registered", "ended", "exit_status", "reason", "good")
@@ -206,13 +206,12 @@ def _count(connection: Connection, site: str, glideins: Iterable[Mapping[str, An
 
 
 def _store_names(connection: Connection, site: str, glideins: Iterable[Mapping[str, Any]], now: int) -> None:
-    names = ("name", "batch_id", "entry", "shape", "started", "registered", "ended", "exit_status")
+    names = ("name", "batch_id", "entry", "shape", "started", "registered", "ended", "exit_status", "reason")
     rows = [
         {
             "site": site,
             "received": now,
             "good": max(0, one["jobs"] - one["jobs_failed"]),
-            "reason": one.get("reason", ""),
             **{name: one[name] for name in names},
         }
         for one in glideins

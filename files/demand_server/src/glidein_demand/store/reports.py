@@ -41,10 +41,11 @@ class Reports:
         self._reports = {row.site: json.loads(row.body) for row in rows}
         self._launched = {row.site: row.launched for row in rows}
 
-    def add(self, report: dict[str, Any], received: int) -> bool:
+    def add(self, report: dict[str, Any], received: int, also: Callable[[bool], object] = lambda _is_new: None) -> bool:
         """Store a valid report in place of its site's last one; FullError beyond max_sites.
 
-        Return False, and store nothing, if the report is not newer than the last one.
+        Return False, and do not store the report, if it is not newer than the last one. also: is called with the result
+        within the same transaction, and stores the rest of the report: all is stored, or nothing.
         """
         site = report["site"]
         report = {**report, "received": received}
@@ -54,16 +55,18 @@ class Reports:
                 if before is None:
                     self._check_room(connection, schema.report)
                 last = json.loads(before.body) if before else None
-                if last is not None and overtaken(last, report):
-                    return False
+                is_new = last is None or not overtaken(last, report)
                 launched = (before.launched if before else 0) + newly_launched(last, report)
-                row = {
-                    "site": site, "received": received, "body": json.dumps(report), "launched": launched,
-                }  # fmt: skip
-                connection.execute(upsert(connection, schema.report, ["site"]), [row])
-            self._reports = {**self._reports, site: report}
-            self._launched = {**self._launched, site: launched}
-        return True
+                if is_new:
+                    row = {
+                        "site": site, "received": received, "body": json.dumps(report), "launched": launched,
+                    }  # fmt: skip
+                    connection.execute(upsert(connection, schema.report, ["site"]), [row])
+                also(is_new)
+            if is_new:
+                self._reports = {**self._reports, site: report}
+                self._launched = {**self._launched, site: launched}
+        return is_new
 
     def add_monitoring(self, uuid: str, metrics: dict[str, Any], received: int, site: str) -> None:
         """Store the monitoring data of a PyGlidein client with the token of `site`. FullError as add().

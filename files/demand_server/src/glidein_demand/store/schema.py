@@ -1,26 +1,39 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All tables of the database, as the newest revision has them. `migrations/versions` has the steps to it.
+"""All tables of the database.
 
 A table variable has the table's name. Only the module of this package that a comment names writes to a table.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, MetaData, String, Table, Text, column, table
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+)
 
-REVISION = "0005"
-"""The newest revision in `migrations/versions`. A constant, so that Alembic is imported only for an upgrade."""
+REVISION = "0001"
+"""The revision of these tables, which database.py stores in a new database."""
 
 metadata = MetaData()
 
-alembic_version = table("alembic_version", column("version_num"))
-"""Alembic's own table with the database's revision. Alembic makes it, therefore it is not in `metadata`."""
-
-# migrations: versions of this program before Alembic read it, and refuse a database if it is not 1.
-schema_version = Table("schema_version", metadata, Column("version", Integer, primary_key=True))
-
-# anonymous clients are in memory only (anonymous.py).
+# database.py. The table and its constraint are as Alembic makes them: the first change of the tables after a release
+# comes with Alembic, which finds the revision here.
+alembic_version = Table(
+    "alembic_version",
+    metadata,
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
 
 # glideins.py
 GLIDEIN_TIMES = ("running", "wait_s", "looked", "left", "registered", "started", "heard", "gone")
@@ -116,10 +129,9 @@ ended_glidein = Table(
     Column("exit_status", Integer),
     Column("good", BigInteger, nullable=False),  # jobs that did not fail
     Column("received", BigInteger, nullable=False),
-    # Null in rows that were stored before revision 0003.
-    Column("entry", String(64)),
-    Column("shape", String(64)),
-    Column("reason", Text),
+    Column("entry", String(64), nullable=False),
+    Column("shape", String(64), nullable=False),
+    Column("reason", Text, nullable=False),
     Index("ended_glidein_received", "received"),
 )
 summaries_until = Table(

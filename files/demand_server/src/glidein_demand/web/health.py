@@ -13,7 +13,7 @@ from ..config import Settings
 def health(about: Mapping[str, Any], settings: Settings, now: float, include_names: bool = True) -> dict[str, Any]:
     """Return the health of the server; only "ok" is healthy.
 
-    about: Answers.about. Times are in epoch seconds, ages in seconds.
+    about: QueryResults.about, or a result of get_demand. Times are in epoch seconds, ages in seconds.
 
     {"status": "ok"|"starting"|"stale", "as_of", "age_s", "max_age_s", "failed_schedds": n, "failed": [names]};
     without "failed" unless `include_names`.

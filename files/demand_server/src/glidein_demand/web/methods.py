@@ -119,12 +119,16 @@ class Methods:
             _require_own_site(caller, checked["site"])
             self._use_site(caller, deployment, 0)
             received = int(self._parts.clock())
-            if self._parts.reports.add(_without_glideins(checked), received):
-                self._parts.glideins.reported(checked, received)
-                self._parts.core_hours.reported(checked, received)
-            # Also for a report that is older than the last one: ended glideins stay ended, and count once.
-            if checked_summaries is not None:
-                self._parts.glidein_usage.add(checked["site"], checked_summaries)
+
+            def store_rest(is_new: bool) -> None:
+                if is_new:
+                    self._parts.glideins.reported(checked, received)
+                    self._parts.core_hours.reported(checked, received)
+                # Also for a report that is older than the last one: ended glideins stay ended, and count once.
+                if checked_summaries is not None:
+                    self._parts.glidein_usage.add(checked["site"], checked_summaries)
+
+            self._parts.reports.add(_without_glideins(checked), received, store_rest)
             self._results.invalidate_supply()
         return {"accepted": True}
 

@@ -84,8 +84,7 @@ def _of_reports(reports: Mapping[str, Mapping[str, Any]], launched: Mapping[str,
         for entry in report["entries"]:
             pair = (site, entry["entry"])
             entry_errors[pair] = max(entry_errors.get(pair, 0), int(entry["error"] is not None))
-            # Reports in the database may be from an earlier version of this program.
-            if entry.get("credential_expires") is not None:
+            if entry["credential_expires"] is not None:
                 expiries[(site,)] = entry["credential_expires"]
     yield _family(
         "glidein_site_report_error", "1 if a site's last report has an error of the whole site", ["site"],

@@ -25,7 +25,7 @@ class PageContext:
     settings: Settings
     now: float
     demand: Mapping[str, Any]
-    """`Snapshot.demand`: the full demand, before leases are subtracted."""
+    """`QueryResults.demand()`: the full demand, before leases are subtracted."""
     supply: Mapping[str, Any]
     """The full result of get_supply (`supply.supply_result`), with `history` per entry. A missing key is unknown."""
     reports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

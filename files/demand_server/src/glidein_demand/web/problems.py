@@ -8,7 +8,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Iterator, Mapping, NamedTuple
 
-from ..pool.refresh import COLLECTOR
 from .formatting import anchor, format_age, format_count, format_duration, format_time
 from .health import health
 from .page_context import PageContext
@@ -54,8 +53,8 @@ KINDS: Mapping[str, Kind] = {
     ),
     "allocation": Kind(
         ERROR,
-        "Allocation or limit",
-        "an allocation or limit holds glideins at {} entries",
+        "Allocation used up",
+        "allocations of {} entries are used up",
         "Renew the allocation, or remove the entry.",
     ),
     "unregistered": Kind(
@@ -131,7 +130,8 @@ _LOGIN = re.compile(
     r"log ?in (is )?(needed|anew|again)",
     re.IGNORECASE,
 )
-_ALLOCATION = re.compile(r"alloc|account|assoc|balance|budget|credit|grp|qos|quota|used up|limit", re.IGNORECASE)
+# Other limits, such as Slurm's QOSMaxWallDurationPerJobLimit, are about the request.
+_ALLOCATION = re.compile(r"allocation|balance|budget|credit|used up|(?:assoc|qos)grp\w*minutes", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,9 @@ def _of_demand(context: PageContext) -> Iterator[Problem]:
     demand, now = context.demand, context.now
     state = health(dict(demand), context.settings, now)
     if state["status"] == "starting":
-        yield Problem("queue", "The queue has not been read yet: the demand is unknown.")
+        error = demand["schedds"].get("error")
+        reason = f" No schedd is known: {error.rstrip('.')}." if error else ""
+        yield Problem("queue", f"The queue has not been read yet: the demand is unknown.{reason}")
     elif state["status"] == "stale":
         yield Problem(
             "queue", f"The queue was last read {format_duration(state['age_s'])} ago: no site submits glideins."
@@ -222,8 +224,7 @@ def _of_demand(context: PageContext) -> Iterator[Problem]:
         )
         gone = as_of is None or now - as_of > context.settings.max_age_seconds
         text = f"does not answer: {schedd['error'].rstrip('.')}. {last}."
-        subject = "The pool" if schedd["name"] == COLLECTOR else f"Schedd {schedd['name']}"
-        yield Problem("schedd_gone" if gone else "schedd_late", text, subject, separator=" ")
+        yield Problem("schedd_gone" if gone else "schedd_late", text, f"Schedd {schedd['name']}", separator=" ")
     for row in demand["unreadable"]:
         text = (
             f"{format_count(row['count'], 'idle job')} of {row['schedd']} cannot be counted: {row['attribute']} is "

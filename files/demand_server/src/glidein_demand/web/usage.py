@@ -21,6 +21,8 @@ PARAMETERS = ("per", "by", "since", "until", "format", "layout")
 KEYS = ("site", "entry", "user", "project", "vo")
 DEFAULT_KEYS = {"table": "site,entry", "records": "site,vo,project"}
 """{layout: the default of `by`}."""
+FIRST_YEAR, LAST_YEAR = 1971, 9998
+"""The years of valid dates: the default of `since` and the end of a period are valid times, too."""
 DEFAULT_MONTHS = 12
 DEFAULT_DAYS = 31
 MAX_TABLE_ROWS = 20
@@ -152,13 +154,19 @@ def csv_cell(text: str) -> str:
 
 
 def _begin(name: str, text: str, per: str) -> int:
+    """Return the beginning of the period of a date. The last day of a month is that of `until` without a day."""
     for pattern in ("%Y-%m-%d", "%Y-%m"):
         try:
             time = datetime.strptime(text, pattern).replace(tzinfo=timezone.utc)
         except ValueError:
             continue
-        return _period_of(time.timestamp(), per)
-    raise ValueError(f"{name} must be a date such as 2026-11 or 2026-11-22, not {ascii(text)[:80]}")
+        if FIRST_YEAR <= time.year <= LAST_YEAR:
+            begin = _period_of(time.timestamp(), per)
+            is_last_day = name == "until" and per == "day" and pattern == "%Y-%m"
+            return end_of_period(begin, "month") - DAY_S if is_last_day else begin
+    raise ValueError(
+        f"{name} must be a date such as 2026-11 or 2026-11-22, from {FIRST_YEAR} to {LAST_YEAR}, not {ascii(text)[:80]}"
+    )
 
 
 def _period_of(time_s: float, per: str) -> int:

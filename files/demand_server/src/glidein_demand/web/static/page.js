@@ -36,14 +36,14 @@
     document.getElementById("filter-found").textContent = words.length ? `${found} of ${all} sites` : "";
   }
 
-  /** Replace the parts of this page by those of a newer one. Folds, scroll positions and focus are kept. */
-  function replaceParts(fresh) {
+  /** Replace the parts of this page by those of a newer one, except `kept`. Folds, scroll positions and focus stay. */
+  function replaceParts(fresh, kept) {
     const focused = document.activeElement;
     const holder = focused && focused.closest("[id]");
     const wasSummary = focused && focused.tagName === "SUMMARY";
     for (const old of document.querySelectorAll("[data-live]")) {
       const part = fresh.getElementById(old.id);
-      if (!part) continue;
+      if (!part || old.id === kept) continue;
       for (const folded of part.querySelectorAll("details[id]")) {
         const known = document.getElementById(folded.id);
         if (known) folded.open = known.open;
@@ -70,15 +70,18 @@
     if (status.textContent !== text) status.textContent = text;
   }
 
-  async function load(address) {
+  /** Load the page's data. withJob: also ask the schedds for the job in the address again. */
+  async function load(withJob) {
     const mine = ++newest;
+    const address = new URL(location.href);
+    if (!withJob) address.searchParams.delete("job");
     const failed = document.getElementById("failed");
     try {
       const answer = await fetch(address, { signal: AbortSignal.timeout(LONGEST_REQUEST_MS), cache: "no-store" });
       if (!answer.ok) throw new Error(`${answer.status} ${answer.statusText}`);
       const text = await answer.text();
       if (mine !== newest) return; // a later request has overtaken this one
-      replaceParts(new DOMParser().parseFromString(text, "text/html"));
+      replaceParts(new DOMParser().parseFromString(text, "text/html"), withJob ? "" : "job-result");
       failed.hidden = true;
     } catch (error) {
       if (mine !== newest) return;
@@ -96,7 +99,7 @@
   function refresh() {
     // Postpone while the page is hidden or the user selects text.
     if (document.hidden || !document.getSelection().isCollapsed) return scheduleRefresh();
-    return load(location.href);
+    return load(false);
   }
 
   // A link to a folded row opens the part that contains it.
@@ -114,8 +117,13 @@
     const link = event.target.closest("a[data-range], #reload");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
-    if (link.dataset.range) history.replaceState(null, "", link.href);
-    load(location.href);
+    if (link.dataset.range) {
+      const address = new URL(location.href);
+      address.searchParams.set("range", link.dataset.range);
+      address.hash = "charts";
+      history.replaceState(null, "", address);
+    }
+    load(!link.dataset.range);
   });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) refresh();
