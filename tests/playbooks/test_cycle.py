@@ -197,7 +197,7 @@ def cycles(tmp_path_factory):
         made = Deployment(tmp_path_factory.mktemp("cycles"), answers)
         made.status = made.play("status", "-l", "!f_revoked", **SETTINGS)
         outcome = made.inventory.parent / "outcome.json"
-        callback = {"ANSIBLE_CALLBACKS_ENABLED": "glidein.ops.play_outcome", "GLIDEIN_PLAY_OUTCOME": str(outcome)}
+        callback = {"ANSIBLE_CALLBACKS_ENABLED": "glidein.ops.play_outcome", "GLIDEIN_RUN_OUTCOME": str(outcome)}
         made.cycle = made.play("cycle", "-vvv", **SETTINGS, **callback)
         made.outcome = json.loads(outcome.read_text())
         made.reports = made.server.reports()
