@@ -512,7 +512,6 @@ def test_failures_of_all_shapes_of_an_entry_are_one_problem_for_each_status():
         [failed(failure(2))],
         [failed(failure(3), registered=30)],
         [failed(failure(9), entry="another")],
-        [supplied(history=history(never_registered=9))],  # from an earlier version of the server
     ],
 )
 def test_few_failures_and_those_of_other_entries_are_not_a_problem(entries):
