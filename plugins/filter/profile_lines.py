@@ -9,6 +9,7 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
+  - This is internal and may change in any version.
   - Returns a section of C(glidein.ops.status) with a line for each host with C(glidein_profile). It names the site, the
     profile, and the date on which the machine's documentation was read.
   - If the facts of the login node contradict the profile, further lines state the differences.

@@ -9,6 +9,7 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
+  - This is internal and may change in any version.
   - Returns the value of C(glidein_scheduler), C(glidein_scratch), C(glidein_environment) or C(glidein_entries), filled
     in from the profile of a known machine.
   - Entries that the host names are completed key by key. Without entries of the host, all entries of the profile are
