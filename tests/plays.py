@@ -9,16 +9,15 @@ import yaml
 
 
 def shown(output, name="Show "):
-    """Return the text of the last task whose name begins with `name`, or None without such a task.
+    """Return the text of the last task that shows one and whose name begins with `name`, or None without such a task.
 
-    The task prints the text before its result, or as `lines` or `msg` of its result.
+    The text is `msg` of its results, each a text or a list of lines.
     """
-    _before, found, task = output.rpartition(f"TASK [{name}")
-    if not found:
-        return None
-    body = re.split(r"^(?:TASK|PLAY) ", task.partition("\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
-    text, result = (re.split(r"^(?:ok|changed): ", body, maxsplit=1, flags=re.MULTILINE) + [""])[:2]
-    if text.strip():
-        return text.rstrip()
-    found = yaml.safe_load(result.partition("=>")[2])
-    return "\n".join(found["lines"]) if "lines" in found else found["msg"]
+    text = None
+    for task in re.split(r"^(?=TASK |PLAY )", output, flags=re.MULTILINE):
+        # The lines of a result are indented or empty.
+        results = re.findall(r"^ok: .*=> *\n((?:(?: .*)?\n)+)", task, re.MULTILINE)
+        if task.startswith(f"TASK [{name}") and results:
+            found = [yaml.safe_load(result)["msg"] for result in results]
+            text = "\n".join(each if isinstance(each, str) else "\n".join(each) for each in found)
+    return text

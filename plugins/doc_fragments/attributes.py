@@ -37,18 +37,6 @@ attributes:
       - glidein.ops.site
 """
 
-    # Modules of the action groups glidein and server.
-    ACTIONGROUP_SERVER = r"""
-options: {}
-attributes:
-  action_group:
-    description: Use C(group/...) of these in C(module_defaults) to set defaults for this module.
-    support: full
-    membership:
-      - glidein.ops.glidein
-      - glidein.ops.server
-"""
-
     # Modules that only read.
     INFO = r"""
 options: {}

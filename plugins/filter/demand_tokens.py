@@ -9,29 +9,18 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Returns C(glidein_demand_token) of each host, by the name of its site, for O(glidein.ops.demand_lease#module:tokens)
-    of M(glidein.ops.demand_lease) and for M(glidein.ops.demand_report).
-  - Hosts without a valid token are left out. M(glidein.ops.site_info) reports what is wrong with a token.
+  - This is internal and may change in any version.
+  - Returns C(glidein_demand_token) of each host, by the name of its site, for the role
+    P(glidein.ops.demand_server#role). A token that cannot be read is an error.
 extends_documentation_fragment:
   - glidein.ops.hosts
-options:
-  strict:
-    description:
-      - Whether invalid tokens are returned, too, and a token that cannot be read is an error.
-    type: bool
-    default: false
-positional: hosts, strict
+positional: hosts
 """
 
 EXAMPLES = r"""
-- name: Lease the jobs that the glideins are meant for
-  glidein.ops.demand_lease:
-    server_url: "{{ glidein_demand_url }}"
-    plan: "{{ glidein_plan.plan }}"
-    lease_requests: "{{ glidein_plan.lease_requests }}"
-    tokens: "{{ hostvars | glidein.ops.demand_tokens(ansible_play_hosts) }}"
-  delegate_to: localhost
-  run_once: true
+- name: Show which sites have a token
+  ansible.builtin.debug:
+    msg: "{{ hostvars | glidein.ops.demand_tokens(groups['glidein_sites']) | list }}"
 """
 
 RETURN = r"""

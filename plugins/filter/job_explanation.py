@@ -9,21 +9,12 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
+  - This is internal and may change in any version.
   - Returns what C(glidein.ops.explain) shows. Lines have at most 100 columns.
 options:
   _input:
     description:
-      - RV(glidein.ops.job_info#module:job).
-    type: dict
-    required: true
-  demand:
-    description:
-      - Result of M(glidein.ops.demand_info).
-    type: dict
-    required: true
-  plan:
-    description:
-      - Result of M(glidein.ops.plan) with its option O(glidein.ops.plan#module:explain).
+      - Result of M(glidein.ops.cycle_plan) with its option O(glidein.ops.cycle_plan#module:job).
     type: dict
     required: true
   analysis:
@@ -31,13 +22,13 @@ options:
       - Result of M(glidein.ops.job_analysis).
     type: dict
     required: true
-positional: demand, plan, analysis
+positional: analysis
 """
 
 EXAMPLES = r"""
 - name: Show why the job waits
   ansible.builtin.debug:
-    msg: "{{ (job_now.job | glidein.ops.job_explanation(now, plan, analysis)).lines | join('\n') }}"
+    msg: "{{ (explained | glidein.ops.job_explanation(analysis)).lines | join('\n') }}"
 """
 
 RETURN = r"""
@@ -47,11 +38,17 @@ _value:
   type: dict
 """
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import from_result
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import job_explanation
+
+
+def explanation(planned, analysis):
+    """Return the explanation of the job of a plan."""
+    return job_explanation(planned["job"], planned["demand"], from_result(planned["plan"]), analysis)
 
 
 class FilterModule:
     """The filter of this file's name."""
 
     def filters(self):
-        return {"job_explanation": job_explanation}
+        return {"job_explanation": explanation}

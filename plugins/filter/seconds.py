@@ -10,14 +10,29 @@ author:
   - the glidein.ops authors (@glidein-ops)
 description:
   - This is internal and may change in any version.
+positional: minimum, variable
 options:
   _input:
     description: A duration in the forms of C(walltime) in C(glidein_entries), see C(docs/variables.md).
     type: raw
     required: true
+  minimum:
+    description:
+      - The fewest seconds that are valid.
+    type: int
+    default: 0
+  variable:
+    description:
+      - The name of the variable, for the error.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
+- name: Read the batch queue
+  glidein.ops.queue_info:
+  timeout: "{{ glidein_site_timeout | default('5m') | glidein.ops.seconds(1, 'glidein_site_timeout') }}"
+
 - name: Compare two durations
   ansible.builtin.assert:
     that: tarball_token_lifetime | glidein.ops.seconds > "15d" | glidein.ops.seconds
@@ -33,11 +48,13 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
 
 
-def seconds(value):
-    """Return a duration in seconds. Raises AnsibleFilterError, which lists the allowed forms."""
+def seconds(value, minimum=0, variable=""):
+    """Return a duration in seconds. Raises AnsibleFilterError, which names the variable and lists the allowed forms."""
     found = parse_duration(value)
-    if found is None:
-        raise AnsibleFilterError(f"{value!r} is invalid; expected a duration: {DURATION_FORMS}")
+    if found is None or found < minimum:
+        name = f"{variable}: " if variable else ""
+        least = f" of at least {minimum} s" if minimum else ""
+        raise AnsibleFilterError(f"{name}{value!r} is invalid; expected a duration{least}: {DURATION_FORMS}")
     return found
 
 

@@ -243,12 +243,6 @@ def normalise_site(deployment, site, entries, limits=None, budget=None, eagernes
     }
 
 
-def shape_names(entries):
-    """Return {entry: names of its shapes} of `glidein_entries`, in the operator's order. Raises InputError."""
-    site = normalise_site("glidein", "site", entries)
-    return {name: list(entry["shapes"]) for name, entry in site["entries"].items()}
-
-
 def _entry(problems, variable, raw, site_array):
     """Return one normalised entry without its name. With an error, the result is incomplete."""
     known = len(problems)

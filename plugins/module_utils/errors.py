@@ -80,9 +80,5 @@ class RefusedError(ServerError):
     """The demand server refused the token: it is unknown, or lacks the permission."""
 
 
-class InvalidParamsError(ServerError):
-    """The demand server refused the parameters. An earlier version does not support all of them."""
-
-
 class NoAnswerError(ServerError):
     """The demand server did not answer. An immediate retry would fail, too."""

@@ -15,7 +15,7 @@ MAX_REASON_CHARS = 500
 
 
 def site_report(queue, items, submitted=(), cancelled=(), errors=()):
-    """Return the report of a site for the module demand_report, without `summaries`.
+    """Return the report of a site for the demand server, without `summaries`.
 
     queue: the last result of queue_info; items: the site's items of the plan; submitted, cancelled: [{"entry",
     "shape", "count", and "job_id" of submissions}]; errors: [{"entry", "shape", "error"}].
@@ -29,7 +29,6 @@ def site_report(queue, items, submitted=(), cancelled=(), errors=()):
             {
                 "entry": item["entry"],
                 "shape": item["shape"],
-                # In each entry, because a server of an earlier version ignores unknown keys only there.
                 "credential_expires": queue.get("credential_expires"),
                 "present": item["present"],
                 "wanted": item.get("wanted"),
@@ -60,7 +59,7 @@ def site_report(queue, items, submitted=(), cancelled=(), errors=()):
 def unserved(plan, site):
     """Return {"unserved": [{"group", "count", "reason"}]}: the jobs that a plan does not serve at a site, with reasons.
 
-    plan: result of the module plan; {} without a plan. At most MAX_UNSERVED groups, those with the most jobs.
+    plan: of make_plan; {} without a plan. At most MAX_UNSERVED groups, those with the most jobs.
     """
     rows = plan.get("unserved")
     if rows is None:
@@ -88,8 +87,7 @@ def has_work(queue, items, token, summaries_since, log_days, now_s):
     end = queue["credential_expires"]
     if token and end is not None and end <= now_s:
         return True
-    # An earlier version of queue_info has no `access`.
-    if queue.get("access", {}).get("due"):
+    if queue["access"]["due"]:
         return True
     if queue["orphans"]["queued"]:
         return True

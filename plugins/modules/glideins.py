@@ -38,8 +38,9 @@ attributes:
 options:
   plan:
     description:
-      - The items of RV(glidein.ops.plan#module:plan) for this site. Entries and shapes that are absent, or whose
-        C(present) is null, are not changed.
+      - Mappings with C(entry), C(shape) and C(present), the number of glideins that should be queued or running.
+        Entries and shapes that are absent, or whose C(present) is null, are not changed.
+      - C(wanted), C(registered), C(cpus) and C(reason) are copied to RV(report).
     type: list
     elements: dict
     required: true
@@ -52,7 +53,7 @@ options:
     type: dict
   plan_as_of:
     description:
-      - Time of the plan in epoch seconds, RV(glidein.ops.plan#module:as_of).
+      - Time of the plan in epoch seconds.
     type: int
     required: true
   max_plan_age:
@@ -127,7 +128,7 @@ options:
   summaries_since:
     description:
       - The demand server has the summaries that glideins wrote to their logs up to this time, in epoch seconds. Later
-        ones are returned as C(summaries) of RV(report), for M(glidein.ops.demand_report).
+        ones are returned as C(summaries) of RV(report).
       - Without this option, no log is read.
     type: float
   cancel_running:
@@ -144,8 +145,7 @@ options:
     type: bool
     default: true
 seealso:
-  - module: glidein.ops.plan
-  - module: glidein.ops.demand_report
+  - module: glidein.ops.queue_info
 """
 
 EXAMPLES = r"""
@@ -156,8 +156,8 @@ EXAMPLES = r"""
     scheduler: slurm
     entries: "{{ glidein_entries }}"
     collector: "{{ glidein_collector }}"
-    plan: "{{ glidein_plan.plan | selectattr('site', 'equalto', glidein_site) }}"
-    plan_as_of: "{{ glidein_plan.as_of }}"
+    plan: "{{ cycle_plan.orders[inventory_hostname].plan }}"
+    plan_as_of: "{{ cycle_plan.plan.as_of }}"
 
 - name: Have exactly one glidein of one shape
   glidein.ops.glideins:
@@ -245,7 +245,7 @@ scripts:
       path: /home/glidein/.glidein/lab/0a1b2c3d4e5f/scripts/main.core.sh
       content: "#!/bin/sh"
 report:
-  description: The report for M(glidein.ops.demand_report); null in check mode. For every entry and shape of the
+  description: The report for the demand server; null in check mode. For every entry and shape of the
     plan it has the numbers, the plan's reason, the error, if any, and the running glideins
     (C(running_glideins)) as in RV(glidein.ops.queue_info#module:queue). C(summaries) has C(since), C(until) and
     C(glideins), the summaries of glideins that have ended; null without O(summaries_since).

@@ -22,7 +22,7 @@ extends_documentation_fragment:
   - glidein.ops.attributes.actiongroup_site
   - glidein.ops.site
 seealso:
-  - module: glidein.ops.plan
+  - module: glidein.ops.cycle_plan
   - module: glidein.ops.site_drain
   - module: glidein.ops.glideins
 """

@@ -137,7 +137,7 @@ def sites_and_supply(entries, chance, normalise_site):
                         "sample": {"Arch": "X86_64", "OpSys": "LINUX"},
                     }
                 )
-        queue = {"site": name, "entries": counts, "orphans": {"queued": 0, "running": 0}}
+        queue = {"site": name, "entries": counts, "orphans": {"queued": 0, "running": 0}, "drains": []}
         sites.append({"site": site, "queue": queue, "error": None})
     return sites, {"as_of": NOW - 20, "entries": supplied}
 
@@ -156,7 +156,7 @@ def plan(entries, groups):
     return {
         "seconds": seconds,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "glideins": sum(max(0, item["present"] - item["queued"] - item["running"]) for item in made["plan"]),
+        "glideins": sum(max(0, item.added) for item in made["plan"]),
         "groups_unserved": len({item["group"] for item in made["unserved"]}),
     }
 

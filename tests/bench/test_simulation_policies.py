@@ -15,7 +15,7 @@ from simulation.jobs import Kind
 from simulation.parameters import CYCLE_S, HOUR
 from simulation.policies import POLICIES, glideinwms
 from simulation.policies.base import Readings
-from simulation.policies.plan import order
+from simulation.policies.plan import PlanItem, order
 from simulation.pool import Pool
 from simulation.server import DemandServer, epoch
 from simulation.site import Entry
@@ -139,12 +139,13 @@ def test_the_plan_gets_the_simulations_data_and_orders_full_glideins():
 
 
 def test_a_plan_is_applied_as_the_glideins_module_does():
-    item = {"present": 5, "wanted": 5, "queued": 1, "running": 2}
+    item = PlanItem("lab", "main", "node", queued=3, wanted=3, counted=1, running=2)
 
-    assert (order(item).submit, order(item).cancel) == (2, 0)
-    assert (order(dict(item, present=2)).submit, order(dict(item, present=2)).cancel) == (0, 1)
-    assert (order(dict(item, present=0)).submit, order(dict(item, present=0)).cancel) == (0, 1)
-    assert (order(dict(item, present=None)).submit, order(dict(item, present=None)).cancel) == (0, 0)
+    assert (order(item).submit, order(item).cancel, order(item).present) == (2, 0, 5)
+    fewer = order(item._replace(queued=0))
+    assert (fewer.submit, fewer.cancel, fewer.present) == (0, 1, 2)
+    unknown = order(item._replace(counted=None, running=None))
+    assert (unknown.submit, unknown.cancel, unknown.present) == (0, 0, None)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

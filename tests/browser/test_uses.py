@@ -15,7 +15,7 @@ SCENE = [str(SCENES), "CONFIG"]
 
 
 def send(server, site_report):
-    """Send a site's report, as demand_report does."""
+    """Send a site's report, as a cycle does."""
     body = {"jsonrpc": "2.0", "method": "report", "params": site_report, "id": 1}
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {server.token}"}
     request = urllib.request.Request(f"{server.url}/jsonrpc", json.dumps(body).encode(), headers)

@@ -16,7 +16,8 @@ LIMIT_S = 600
 def run_ansible(program, *arguments, folder, collections=ROOT.parents[2], **settings):
     """Return (exit status, output) of `ansible.cli.<program>` with these arguments, run in a folder.
 
-    collections: the path of the collections; settings: further environment variables. Results are shown as JSON.
+    collections: the path of the collections; settings: further environment variables. Results are shown as JSON, if
+    settings do not change that.
     PWD is not that of the process, as in a program that starts Ansible elsewhere.
     """
     env = dict(
@@ -29,8 +30,8 @@ def run_ansible(program, *arguments, folder, collections=ROOT.parents[2], **sett
         ANSIBLE_CALLBACK_RESULT_FORMAT="json",
         ANSIBLE_NOCOLOR="1",
         LC_ALL="C.UTF-8",
-        **settings,
     )
+    env.update(settings)
     env.pop("ANSIBLE_CONFIG", None)
     done = subprocess.run(
         [sys.executable, "-m", f"ansible.cli.{program}", *map(str, arguments)],

@@ -1,7 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of the playbooks cycle and status in real ansible-playbook runs, with stand-ins for Slurm and the server."""
+"""Tests of the playbooks cycle, status and explain in real ansible-playbook runs.
+
+Slurm and the demand server are stand-ins.
+"""
 
 import json
 import os
@@ -12,12 +15,13 @@ import time
 
 import pytest
 from ansible_collections.glidein.ops.tests.playbooks.ansible_runs import ROOT, run_playbook
+from ansible_collections.glidein.ops.tests.plays import shown
 from ansible_collections.glidein.ops.tests.unit.support.builders import group, raw_entry
 from ansible_collections.glidein.ops.tests.unit.support.fake_slurm import FakeSlurm
 from ansible_collections.glidein.ops.tests.unit.support.http_server import answering
 from ansible_collections.glidein.ops.tests.unit.support.site_home import make_site_home
 
-TOKEN = "token-of-lab"  # noqa: S105
+TOKEN = "token-of-"  # noqa: S105  (and the site's name)
 # Hosts in the order of their names: tasks that run once use the variables of the first one.
 SITES = {
     "a_undefined": {"glidein_entries": "{{ missing_entries }}", "glidein_site": "undefined"},
@@ -67,6 +71,14 @@ class Server:
             result = {"granted": params["entries"], "ttl_s": params["ttl_s"], "site_limit": None}
         else:
             result = {
+                "get_job": {
+                    "job": params.get("job"),
+                    "schedd": "cm",
+                    "state": "idle",
+                    "text": "idle for 3 min",
+                    "group": group("a", 1),
+                    "obstacles": [],
+                },
                 "get_demand": {
                     "as_of": as_of,
                     "schedds": {"answered": ["cm"], "failed": []},
@@ -90,6 +102,14 @@ class Server:
         ]
         return {report["site"]: report for report in sent}
 
+    def tokens(self):
+        """Return {site: tokens of its leases and reports}."""
+        found = {}
+        for _path, headers, request in self.answers.requests:
+            if request["method"] in ("lease", "report"):
+                found.setdefault(request["params"]["site"], []).append(headers["Authorization"])
+        return found
+
 
 # Settings for all hosts, which are not meant for tasks on the controller.
 ALL_VARIABLES = {
@@ -97,18 +117,17 @@ ALL_VARIABLES = {
     "ansible_become_exe": "/nonexistent/sudo",
     "ansible_python_interpreter": "/nonexistent/python",
 }
-# Settings of the operator for other playbooks.
-SETTINGS = {"ANSIBLE_STRATEGY": "free", "ANSIBLE_DISPLAY_OK_HOSTS": "false"}
+# A setting of the operator for other playbooks.
+SETTINGS = {"ANSIBLE_STRATEGY": "free"}
 
 
 class Play:
-    """A run of a playbook: exit status, output, and what it shows: the text from its first section on."""
+    """A run of a playbook: exit status, output, and the text that it shows."""
 
     def __init__(self, status, output):
         self.status = status
         self.output = output
-        shown = re.findall(r"^(?:Demand|PROBLEMS).*?(?=^TASK|^PLAY|^fatal|^ok)", output, re.MULTILINE | re.DOTALL)
-        self.shown = shown[-1].rstrip() if shown else ""
+        self.shown = shown(output) or ""
 
 
 class Deployment:
@@ -131,7 +150,7 @@ class Deployment:
             "ansible_python_interpreter": sys.executable,
             "glidein_collector": "cm:9618",
             "glidein_demand_url": answers.url,
-            "glidein_demand_token": TOKEN,
+            "glidein_demand_token": TOKEN + "{{ glidein_site }}",
             "glidein_entries": {"main": raw_entry()},
             "glidein_home": str(home),
             "glidein_scheduler": "slurm",
@@ -153,6 +172,7 @@ class Deployment:
         done = run_playbook(
             *arguments,
             folder=self.inventory,
+            ANSIBLE_CALLBACK_RESULT_FORMAT="yaml",
             ANSIBLE_FORKS="1",  # the stand-in for Slurm serves one command at a time
             PATH=self.slurm.bin + os.pathsep + os.environ["PATH"],
             **settings,
@@ -176,8 +196,12 @@ def cycles(tmp_path_factory):
     with answering() as answers:
         made = Deployment(tmp_path_factory.mktemp("cycles"), answers)
         made.status = made.play("status", "-l", "!f_revoked", **SETTINGS)
-        made.cycle = made.play("cycle", "-vvv", **SETTINGS)
+        outcome = made.inventory.parent / "outcome.json"
+        callback = {"ANSIBLE_CALLBACKS_ENABLED": "glidein.ops.play_outcome", "GLIDEIN_RUN_OUTCOME": str(outcome)}
+        made.cycle = made.play("cycle", "-vvv", **SETTINGS, **callback)
+        made.outcome = json.loads(outcome.read_text())
         made.reports = made.server.reports()
+        made.tokens = made.server.tokens()
         made.jobs = len(made.slurm.jobs())
         calls = len(made.slurm.read()["calls"])
         made.again = made.play("cycle")
@@ -210,6 +234,17 @@ def test_a_cycle_serves_the_valid_site_and_names_every_other(cycles):
     assert cycles.reports["misspelt"]["error"].startswith("glidein_limts: unknown variable")
     assert cycles.reports["frozen"]["error"].startswith("the login node did not return"), cycle.output
     assert not re.search("(ok|changed|fatal|skipping): .(f_revoked|g_pull)", cycle.output), cycle.output
+
+
+def test_each_site_leases_and_reports_with_its_own_token(cycles):
+    assert cycles.tokens.pop("lab") == [f"Bearer {TOKEN}lab"] * 2
+    assert len(cycles.tokens) == 8
+    assert all(tokens == [f"Bearer {TOKEN}{site}"] for site, tokens in cycles.tokens.items())
+
+
+def test_the_statistics_of_the_run_have_the_outcome_of_the_cycle(cycles):
+    outcome = cycles.outcome["cycle"]
+    assert (outcome["submitted"], outcome["cancelled"], len(outcome["problems"])) == (2, 0, 9), outcome
 
 
 def test_no_output_contains_a_token(cycles):
@@ -273,6 +308,17 @@ def test_a_cycle_without_demand_or_without_sites_ends_with_an_error(deployment):
     assert "No host of this run is in the group glidein_sites." in cycle.output
 
 
+def test_explain_plans_for_the_group_of_the_job_and_changes_nothing(deployment):
+    explain = deployment.play("explain", "-l", "h_lab", "-e", "job=1.0")
+    assert explain.status == 0, explain.output
+    assert explain.shown.startswith("Job cm#1.0: idle for 3 min."), explain.output
+    assert "Its group: 2 idle jobs: 2 for glideins on their way." in explain.shown, explain.output
+    assert re.search(r"^lab +main +core +0 +0 +2$", explain.shown, re.MULTILINE), explain.output
+    assert "Wait for the next cycle, which submits a glidein to lab/main/core" in " ".join(explain.shown.split())
+    assert deployment.methods() == {"get_job", "get_demand", "get_supply"}
+    assert deployment.slurm.jobs() == []
+
+
 def test_a_job_id_that_is_a_number_is_refused(deployment):
     explain = deployment.play("explain", "-e", '{"job": 123.10}')
     assert explain.status != 0
@@ -283,7 +329,7 @@ def test_a_job_id_that_is_a_number_is_refused(deployment):
 def test_a_drain_needs_no_central_manager(deployment):
     drain = deployment.play("drain", "-l", "h_lab")
     assert drain.status == 0, drain.output
-    assert "\nlab is drained" in drain.output
+    assert drain.shown.startswith("lab is drained")
 
 
 def test_without_a_lease_nothing_is_ordered(deployment):

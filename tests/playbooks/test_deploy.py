@@ -15,7 +15,7 @@ SITE = {
 }
 
 
-def check(tmp_path, **sites):
+def check(tmp_path, fails=False, **sites):
     """Return the output of the checks. sites: {host: its variables besides SITE}."""
     folder = tmp_path / "inventory"
     folder.mkdir()
@@ -24,12 +24,28 @@ def check(tmp_path, **sites):
     (folder / "hosts.json").write_text(json.dumps(groups))
     # All other tasks have a tag.
     arguments = ["glidein.ops.deploy", "-i", str(folder), "--tags", "none"]
-    status, output = run_playbook(*arguments, folder=folder, ANSIBLE_DISPLAY_OK_HOSTS="false")
-    assert status == 0, output
+    status, output = run_playbook(*arguments, folder=folder)
+    assert bool(status) == fails, output
     return output
+
+
+def test_the_invalid_variables_of_all_sites_are_named_before_the_first_change(tmp_path):
+    entry = SITE["glidein_entries"]["cpu"]
+    output = check(
+        tmp_path,
+        fails=True,
+        a_undefined={"glidein_limits": {"total": "{{ missing_limit }}"}},
+        b_good={},
+        c_odd={"glidein_site": "odd", "glidein_entries": {"cpu": {**entry, "walltime": "2 fortnights"}}},
+        d_profile={"glidein_profile": "tacc-frontera", "glidein_entries": {"small": {"account": "abc"}}},
+    )
+    text = " ".join(output.split())
+    assert "glidein_limits: it refers to an undefined variable: 'missing_limit' is undefined" in text, output
+    assert "odd: glidein_entries.cpu.walltime: '2 fortnights' is invalid" in text, output
+    assert "b_good: " not in text and "d_profile: " not in text, output
 
 
 def test_a_site_without_a_token_of_the_demand_server_is_named(tmp_path):
     output = check(tmp_path, named={}, revoked={"glidein_revoked": True}, good={"glidein_demand_token": "x" * 16})
     assert output.count("WARNING: ") == 1
-    assert "\nWARNING: named has no glidein_demand_token." in output
+    assert '"msg": "WARNING: named has no glidein_demand_token.' in output

@@ -5,11 +5,10 @@
 
 import collections
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import trim
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import (
     count,
     cut,
+    listed,
     number,
     one_line,
     paragraphs,
@@ -39,27 +38,27 @@ _CHECK_HEAD = _CYCLE_HEAD[:-2] + ("TO SUBMIT", "TO CANCEL")
 _STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTERED", "USED", "DEMAND")
 
 
-def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False):
+def cycle_summary(sites, glideins, demand, plan, lease, report_errors=(), check_mode=False):
     """Return {"lines", "problems", "submitted", "cancelled"}: the decisions and actions of a cycle.
 
-    sites: {host: {"site", "error", "queue"}} of site_info; glideins: {host: result of the module glideins}; demand,
-    plan, lease, report: results of demand_info, plan, demand_lease and demand_report. Each may be the result of a
-    skipped or failed task. In check mode the lines show what would be done.
+    sites: {host: definition} of sites_of_play; glideins: {host: result of the module glideins}, also of a skipped or
+    failed task; demand, plan, lease, report_errors: results of the steps in cycle.py, {} of a step that was not made.
+    In check mode the lines show what would be done.
     """
-    outcomes = [_outcome(host, site, glideins, report) for host, site in sites.items()]
+    outcomes = [_outcome(host, site, glideins, report_errors) for host, site in sites.items()]
     planned = plan.get("plan") or []
-    leased = _leased_items(lease, plan.get("plan"))
-    lost = _jobs_not_leased(planned, leased or [], lease)
-    items = [_submitted_item(item, 0 if check_mode else _shortfall(outcomes, item)) for item in leased or []]
-    lost["whose glideins could not be submitted"] = _served(leased or []) - _served(items)
-    plan = dict(plan, plan=items if leased is not None else None)
+    leased = lease.get("plan", planned)
+    lost = _jobs_not_leased(planned, leased, lease)
+    items = leased if check_mode else [_submitted_item(outcomes, item) for item in leased]
+    lost["whose glideins could not be submitted"] = _served(leased) - _served(items)
+    plan = dict(plan, plan=items if "plan" in plan else None)
     problems = [one_line(problem) for problem in _cycle_problems(outcomes, demand, plan, lease)]
     rows = []
-    for before, item in zip(leased or [], items):
+    for before, item in zip(leased, items):
         changes = _changes(outcomes, item, check_mode)
         if not _is_empty(before, changes):
             # The problems state once for all shapes of a site why its queue is unknown.
-            rows.append((_cycle_row(item, changes), item["reason"] if item["queued"] is not None else _UNKNOWN))
+            rows.append((_cycle_row(item, changes), _UNKNOWN if item.counted is None else item.reason))
     lines = _demand_lines(demand, plan, lost)
     lines += section("", table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
     omitted = len(items) - len(rows)
@@ -79,7 +78,7 @@ def cycle_summary(sites, glideins, demand, plan, lease, report, check_mode=False
 def status_table(plan, demand, sites=None):
     """Return the lines of the table of sites.
 
-    plan, demand: results of plan and demand_info; sites: {host: definition} of site_info.
+    plan, demand: of cycle.plan_sites and cycle.read_demand; sites: {host: definition} of sites_of_play.
 
     USED is the share of the granted core-hours that jobs used, of glideins that ended in the last 7 days.
     """
@@ -88,9 +87,9 @@ def status_table(plan, demand, sites=None):
     work = {(each.get("site"), each.get("entry"), each.get("shape")): each.get("work") for each in supplied}
     rows = []
     for item in items:
-        cells = [number(item[key]) for key in ("queued", "running", "sick")] + [number(_registered(item, demand))]
-        used = _used(work.get((item["site"], item["entry"], item["shape"])))
-        rows.append((_names(item) + cells + [used, number(_jobs_for(item, demand))], ""))
+        cells = [number(value) for value in (item.counted, item.running, item.sick, _registered(item, demand))]
+        used = _used(work.get(item.key))
+        rows.append(([*item.key] + cells + [used, number(_jobs_for(item, demand))], ""))
     lines = _demand_lines(demand, plan)
     lines += section("", table(_STATUS_HEAD, rows))
     lines += section("DRAINED", _drain_lines(sites or {}))
@@ -151,18 +150,23 @@ def _demand_numbers(demand, plan):
 
 def _status_item(item, supplied, demand):
     """Return a plan item with what the collector knows of it. supplied: {(site, entry, shape): row of get_supply}."""
-    keys = ("site", "entry", "shape", "queued", "running", "sick", "present")
-    row = supplied.get((item["site"], item["entry"], item["shape"])) or {}
+    row = supplied.get(item.key) or {}
     work = row.get("work") or {}
     return {
-        **{key: item[key] for key in keys},
+        "site": item.site,
+        "entry": item.entry,
+        "shape": item.shape,
+        "queued": item.counted,
+        "running": item.running,
+        "sick": item.sick,
+        "present": item.present,
         "registered": _registered(item, demand),
         "demand": _jobs_for(item, demand),
         "cpus": row.get("cpus", 0),
         "cpus_claimed": row.get("cpus_claimed", 0),
         "granted_core_s": work.get("granted_core_s"),
         "busy_core_s": work.get("busy_core_s"),
-        "reason": item["reason"],
+        "reason": item.reason,
     }
 
 
@@ -172,8 +176,8 @@ def _status_problems(plan, demand, sites=None):
     problems = [f"no demand: {demand.get('msg')}"] if demand.get("failed") else []
     problems += _reading_problems(demand, plan)
     # The reason is the same for all entries of a site: its queue is read once.
-    problems += [f"{item['site']}: {item['reason']}" for item in items if item["queued"] is None]
-    problems += [f"{'/'.join(_names(item))}: {item['reason']}" for item in items if item["sick"]]
+    problems += [f"{item.site}: {item.reason}" for item in items if item.counted is None]
+    problems += [f"{'/'.join(item.key)}: {item.reason}" for item in items if item.sick]
     for site in (sites or {}).values():
         problems += [f"{site['site']}: {problem}" for problem in _queue_problems(site["queue"] or {})]
     problems += _failure_problems(demand, plan)
@@ -187,7 +191,7 @@ def _status_problems(plan, demand, sites=None):
 def _registered(item, demand):
     """Return the registered glideins of a plan item; None if the demand server did not return them."""
     supply = demand.get("supply") or {}
-    return None if demand.get("failed") or supply.get("error") else item["registered"]
+    return None if demand.get("failed") or supply.get("error") else item.registered
 
 
 def _jobs_for(item, demand):
@@ -195,7 +199,7 @@ def _jobs_for(item, demand):
     return None if demand.get("failed") else _served([item])
 
 
-def _outcome(host, site, glideins, report):
+def _outcome(host, site, glideins, report_errors):
     """Return the results of a site: {"host", "site", "error", "queue", "result", "report_error"}."""
     return {
         "host": host,
@@ -203,39 +207,18 @@ def _outcome(host, site, glideins, report):
         "error": site["error"],
         "queue": site["queue"] or {},
         "result": glideins.get(host) or {},
-        "report_error": _report_error(site["site"], report),
+        "report_error": next((each["error"] for each in report_errors if each["site"] == site["site"]), None),
     }
-
-
-def _report_error(site, report):
-    """Return the reason why the server refused the report of a site, or None.
-
-    A module that did not start has no list of errors.
-    """
-    if not report.get("failed"):
-        return None
-    if "errors" not in report:
-        return str(report.get("msg"))
-    return next((each["error"] for each in report["errors"] if each["site"] == site), None)
-
-
-def _leased_items(lease, items):
-    """Return the plan's items without the glideins whose jobs were not leased; None without a plan."""
-    if items is None:
-        return None
-    if lease.get("failed") and "plan" not in lease:  # the module did not start
-        return trim(items, dict.fromkeys(item["site"] for item in items))
-    leased = {(item["site"], item["entry"], item["shape"]): item for item in lease.get("plan") or []}
-    return [leased.get((item["site"], item["entry"], item["shape"]), item) for item in items]
 
 
 def _jobs_not_leased(planned, leased, lease):
     """Return the number of jobs that get no glideins because they were not leased, by the reason: {text: jobs}."""
     failed = {error["site"] for error in lease.get("errors") or []}
+    none = lease.get("failed") and not failed
     jobs = {}
     for before, after in zip(planned, leased):
-        site = before["site"]
-        if site in failed or "plan" not in lease:
+        site = before.site
+        if none or site in failed:
             reason = "without a lease"
         elif site in (lease.get("limited") or {}):
             reason = "beyond the lease limit of their site"
@@ -247,33 +230,17 @@ def _jobs_not_leased(planned, leased, lease):
 
 def _served(items):
     """Return the number of jobs that starting, queued and new glideins of plan items are meant for."""
-    return sum(sum(item["serves"].values()) for item in items)
+    return sum(sum(item.serves.values()) for item in items)
 
 
-def _shortfall(outcomes, item):
-    """Return how many glideins of a plan item the module glideins has decided to submit and could not submit."""
+def _submitted_item(outcomes, item):
+    """Return a plan item without the glideins that the module glideins could not submit, and without their jobs."""
     result = _result_of(outcomes, item)
-    if not result.get("errors"):
-        return 0
-    wanted, done = (sum(each[number] for each in _of_item(result, key, item)) for key, number in _SUBMISSIONS)
-    return max(0, wanted - done)
-
-
-def _submitted_item(item, shortfall):
-    """Return a plan item without glideins that could not be submitted, and without the jobs that they were for."""
-    if not shortfall or item["present"] is None:
+    if not result.get("errors") or item.counted is None:
         return item
-    waiting = max(1, item["present"] - item["running"] - item.get("overdue", 0))
-    left = max(0, waiting - shortfall)
-    serves = dict(item["serves"])
-    for group, wait in (item.get("waits") or {}).items():
-        serves[group] -= wait["jobs"] - min(wait["jobs"] * left // waiting, left * wait["per_glidein"])
-    return dict(
-        item,
-        present=max(0, item["present"] - shortfall),
-        serves={group: jobs for group, jobs in serves.items() if jobs > 0},
-        reason=f"{item['reason']}; {shortfall} could not be submitted",
-    )
+    wanted, done = (sum(each[number] for each in _of_item(result, key, item)) for key, number in _SUBMISSIONS)
+    queued = min(item.queued, max(0, item.queued - wanted + done))
+    return item.with_queued(queued, f"{wanted - done} could not be submitted")
 
 
 def _lease_problems(lease):
@@ -332,7 +299,7 @@ def _cycle_problems(outcomes, demand, plan, lease):
         if outcome["report_error"] and outcome["report_error"] not in _refusals(outcome["site"], demand, lease):
             problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")
     problems += _failure_problems(demand, plan)
-    unknown = {item["site"]: item["reason"] for item in plan.get("plan") or [] if item["queued"] is None}
+    unknown = {item.site: item.reason for item in plan.get("plan") or [] if item.counted is None}
     problems += [f"{site}: {reason}" for site, reason in unknown.items() if site not in named]
     problems += _lease_problems(lease)
     # The site's own problems include an invalid configuration, but not a name that another site has, too.
@@ -356,7 +323,7 @@ def _reading_problems(demand, plan):
     problems += [str(line) for line in (demand.get("supply") or {}).get("problems") or []][:_MAX_SUPPLY_PROBLEMS]
     # Without idle jobs no line of the table shows why the plan changes nothing. If the demand server was not read, that
     # is the reason.
-    reasons = [] if demand.get("failed") else [item["reason"] for item in plan.get("plan") or []]
+    reasons = [] if demand.get("failed") else [item.reason for item in plan.get("plan") or []]
     if (demand.get("demand") or {}).get("paused"):
         problems.append("the demand server is paused: nothing is submitted until it is resumed there")
     return problems + list(dict.fromkeys(reason for reason in reasons if ": nothing is changed" in reason))
@@ -365,9 +332,9 @@ def _reading_problems(demand, plan):
 def _failure_problems(demand, plan):
     """Return a sentence for each entry of the plan and exit status with which its glideins failed.
 
-    Single failures among many glideins are no problem. An earlier version of the demand server sends no failures.
+    Single failures among many glideins are no problem.
     """
-    paths = {(item["site"], item["entry"]) for item in plan.get("plan") or []}
+    paths = {item.path for item in plan.get("plan") or []}
     histories = {}
     for each in (demand.get("supply") or {}).get("entries") or []:
         if each.get("history") and (each["site"], each["entry"]) in paths:
@@ -449,12 +416,12 @@ def _changes(outcomes, item, check_mode):
 
 def _result_of(outcomes, item):
     """Return the result of the module glideins for the site of a plan item; {} without one."""
-    return next((outcome["result"] for outcome in outcomes if outcome["site"] == item["site"]), {})
+    return next((outcome["result"] for outcome in outcomes if outcome["site"] == item.site), {})
 
 
 def _of_item(result, key, item):
     """Return the elements of a list in a result of the module glideins that are about a plan item."""
-    return [each for each in result.get(key) or [] if (each["entry"], each["shape"]) == (item["entry"], item["shape"])]
+    return [each for each in result.get(key) or [] if (each["entry"], each["shape"]) == item.key[1:]]
 
 
 def _glideins_changed(outcomes, key):
@@ -464,16 +431,13 @@ def _glideins_changed(outcomes, key):
 
 def _is_empty(item, changes):
     """Return whether the table omits a shape: it has no glideins, needs none, and nothing was changed."""
-    numbers = [item[key] for key in ("present", "queued", "running", "sick", "registered")]
-    return changes == ("0", "0") and numbers == [0] * len(numbers) and not item["serves"]
+    numbers = [item.present, item.counted, item.running, item.sick, item.registered]
+    return changes == ("0", "0") and numbers == [0] * len(numbers) and not item.serves
 
 
 def _cycle_row(item, changes):
-    return _names(item) + [number(item[key]) for key in ("present", "queued", "running", "registered")] + list(changes)
-
-
-def _names(item):
-    return [item["site"], item["entry"], item["shape"]]
+    numbers = (item.present, item.counted, item.running, item.registered)
+    return [*item.key, *map(number, numbers), *changes]
 
 
 def _orphan_lines(outcomes, check_mode):

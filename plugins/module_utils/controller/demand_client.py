@@ -5,14 +5,12 @@
 
 import json
 import threading
-import traceback
 from urllib.parse import urlparse
 
+from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.controller.server_token import INVALID, TOKEN
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     InputError,
-    InvalidParamsError,
     NoAnswerError,
     RefusedError,
     ServerError,
@@ -21,12 +19,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 
 # The protocol's error code for a token that is missing, unknown, for reading only, or another site's.
 _UNAUTHORIZED = -32001
-_INVALID_PARAMS = -32602
 _METHOD_NOT_FOUND = -32601
 # PyGlidein's server has get_state and monitoring only.
 _PYGLIDEIN = (
     ". This looks like a PyGlidein server, which cannot serve glidein.ops. Install the demand server with "
-    "glidein.ops.deploy, which also answers PyGlidein's clients, and set server_url (glidein_demand_url) to its address"
+    "glidein.ops.deploy, which also answers PyGlidein's clients, and set glidein_demand_url to its address"
 )
 # 500 groups of jobs take about 1 MB.
 REPLY_MOST_MIB = 64
@@ -34,57 +31,44 @@ _CHUNK = 65536
 # Replies have fewer levels. Ansible cannot pass on a value that is nested much deeper.
 _LEVELS_MOST = 50
 
-REQUESTS_ERROR = None
 try:
     import requests
 except ImportError:
     requests = None
-    REQUESTS_ERROR = traceback.format_exc()
-
-
-def server_argument_spec():
-    """Return the argument spec of the doc fragment `server`."""
-    return {
-        "server_url": {"type": "str", "required": True},
-        "token": {"type": "str", "no_log": True},
-        "timeout": {"type": "int", "default": 60},
-        "ca_path": {"type": "path"},
-        "validate_certs": {"type": "bool", "default": True},
-    }
 
 
 class DemandClient:
     """The client of one demand server.
 
-    server_url: its base address; token: required by methods that write, or None; timeout_s: the time limit in seconds
-    of a whole call, from the connection to the last byte of the reply; verify: True, False or the path of a CA bundle.
-    Raises InputError.
+    url: its base address, glidein_demand_url; token: required by methods that write, or None; timeout_s: the time limit
+    in seconds of a whole call, from the connection to the last byte of the reply; verify: True, or the path of a CA
+    bundle. Raises InputError.
     """
 
-    def __init__(self, server_url, token=None, timeout_s=60, verify=True):
-        self.url = _endpoint(server_url)
-        if timeout_s < 1:
-            raise InputError(invalid("timeout", timeout_s, "a whole number of seconds of at least 1"))
-        if token and not TOKEN.match(token):
-            raise InputError(f"token: {INVALID}")
-        self.token = token or None
+    def __init__(self, url, token=None, timeout_s=60, verify=True):
+        if requests is None:
+            raise InputError(missing_required_lib("requests"))
+        self.url = _endpoint(url)
+        self.token = token
         self.timeout_s = timeout_s
         self.verify = verify
-
-    @classmethod
-    def from_params(cls, params):
-        """Return the client for the parameters of a module, see server_argument_spec."""
-        verify = params["ca_path"] or True if params["validate_certs"] else False
-        return cls(params["server_url"], params["token"], params["timeout"], verify)
 
     def call(self, method, params=None):
         """Call a JSON-RPC method and return its result.
 
         Redirects are not followed: they would send the token to another address. Raises ServerError, which names URL,
-        method and reply; NoAnswerError if no complete reply arrives in time; RefusedError if the server refuses the
-        token.
+        method and reply, but never the token; NoAnswerError if no complete reply arrives in time; RefusedError if the
+        server refuses the token.
         """
-        request = {"jsonrpc": "2.0", "method": method, "params": params or {}, "id": 1}
+        try:
+            return self._call(method, params or {})
+        except ServerError as error:
+            if self.token and self.token in str(error):
+                raise type(error)(str(error).replace(self.token, "********")) from None
+            raise
+
+    def _call(self, method, params):
+        request = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
         where = f"Demand server {self.url}, {method}"
         try:
             reply = _within(self.timeout_s, self._post, request)
@@ -96,26 +80,16 @@ class DemandClient:
             raise NoAnswerError(f"{where}: no complete reply within {self.timeout_s} s")
         return _result(self.url, method, *reply)
 
-    def call_with(self, method, params, newer):
-        """Call a method with `params` and `newer`, or without `newer` if the server does not support them."""
-        try:
-            return self.call(method, dict(params, **newer))
-        except InvalidParamsError:
-            if not newer:
-                raise
-            return self.call(method, params)
-
-    def lease(self, site, claims, ttl_s, deployment=None):
+    def lease(self, site, entries, ttl_s, deployment):
         """Request leases on jobs for a site; return {"granted", "expires", "site_limit"}.
 
-        claims, granted: {entry: {group id: jobs}}; expires: epoch seconds; site_limit: the site's limit on leased jobs
+        entries, granted: {entry: {group id: jobs}}; expires: epoch seconds; site_limit: the site's limit on leased jobs
         if it has reduced the grant, else None. deployment: its name; the server refuses a second deployment
         that uses the site's name; None: not checked. Raises ServerError.
         """
-        newer = {} if deployment is None else {"deployment": deployment}
-        answer = self.call_with("lease", {"site": site, "entries": claims, "ttl_s": ttl_s}, newer)
+        answer = self.call("lease", {"site": site, "entries": entries, "ttl_s": ttl_s, "deployment": deployment})
         granted = answer.get("granted") if isinstance(answer, dict) else None
-        if not isinstance(granted, dict) or not all(_is_grant(granted.get(entry)) for entry in claims):
+        if not isinstance(granted, dict) or not all(_is_grant(granted.get(entry)) for entry in entries):
             raise ServerError(f"Demand server {self.url}, lease: no grants: {excerpt(str(answer))}")
         return {"granted": granted, "expires": answer.get("expires"), "site_limit": answer.get("site_limit")}
 
@@ -146,19 +120,18 @@ class DemandClient:
             return response.status_code, location, b"".join(chunks)
 
 
-def with_first_token(params, read):
-    """Return read(client, params) of the first token that is valid and that the server does not refuse.
+def with_first_token(connect, tokens, read):
+    """Return read(client) of the first token that the server does not refuse; without any token, of a client without.
 
-    params: of a module with the option `tokens` beside those of the doc fragment `server`. Raises GlideinError.
+    connect: a function of a token that returns a client. Raises GlideinError.
     """
-    tokens = [token for token in [params["token"]] + params["tokens"] if token] or [None]
-    DemandClient.from_params(dict(params, token=None))  # an error of another option does not depend on the token
-    for token in tokens[:-1]:
+    *others, last = list(tokens) or [None]
+    for token in others:
         try:
-            return read(DemandClient.from_params(dict(params, token=token)), params)
-        except (RefusedError, InputError):
+            return read(connect(token))
+        except RefusedError:
             continue
-    return read(DemandClient.from_params(dict(params, token=tokens[-1])), params)
+    return read(connect(last))
 
 
 def _within(seconds, function, *arguments):
@@ -200,7 +173,7 @@ def _result(url, method, status, location, body):
     if 300 <= status < 400:
         target = excerpt(location or "an unknown address")
         raise ServerError(
-            f"{where}, a redirect to {target}, which is not followed; set server_url to the demand server's address."
+            f"{where}, a redirect to {target}, which is not followed; set glidein_demand_url to the server's address."
         )
     if body is None:
         raise ServerError(f"{where}, the reply is larger than {REPLY_MOST_MIB} MiB; is this the demand server?")
@@ -223,9 +196,8 @@ def _result(url, method, status, location, body):
                 f"Demand server {url}: no valid token (HTTP {status}, JSON-RPC error {_UNAUTHORIZED}: {message}{data})"
                 "; correct glidein_demand_token, or run glidein.ops.deploy"
             )
-        kind = InvalidParamsError if error.get("code") == _INVALID_PARAMS else ServerError
         remedy = _PYGLIDEIN if error.get("code") == _METHOD_NOT_FOUND and method == "get_demand" else ""
-        raise kind(f"{where}, JSON-RPC error {error.get('code')}: {message}{data}{remedy}")
+        raise ServerError(f"{where}, JSON-RPC error {error.get('code')}: {message}{data}{remedy}")
     if status != 200 or not isinstance(answer, dict) or "result" not in answer:
         raise ServerError(f"{where}, no JSON-RPC result: {text!r}")
     return answer["result"]
@@ -254,16 +226,16 @@ def _is_grant(groups):
     return isinstance(groups, dict) and all(isinstance(jobs, int) and jobs >= 0 for jobs in groups.values())
 
 
-def _endpoint(server_url):
+def _endpoint(url):
     rule = "http:// or https://, a host, and optionally a port and a path, without user and password"
     try:
-        parts = urlparse(server_url)
+        parts = urlparse(url)
         good = parts.scheme in ("http", "https") and parts.hostname and not parts.username and not parts.password
         good = good and not parts.query and not parts.fragment and (parts.port is None or parts.port > 0)
     except ValueError:
         good = False
     if not good:
         # An error must not show a password in the address.
-        shown = server_url if "@" not in server_url else "(not shown: it contains an @)"
-        raise InputError(invalid("server_url", shown, rule))
-    return server_url.rstrip("/") + "/jsonrpc"
+        shown = url if "@" not in url else "(not shown: it contains an @)"
+        raise InputError(invalid("glidein_demand_url", shown, rule))
+    return url.rstrip("/") + "/jsonrpc"

@@ -6,8 +6,8 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import profile_error
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
 from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQUOTED, is_unquoted
@@ -36,7 +36,6 @@ KNOWN = (
     "glidein_credential_file",
     "glidein_cycle_lock",
     "glidein_demand_ca_path",
-    "glidein_demand_file",
     "glidein_demand_token",
     "glidein_demand_url",
     "glidein_deployment",
@@ -81,7 +80,6 @@ KNOWN = (
     "glidein_platforms",
     "glidein_profile",
     "glidein_pull",
-    "glidein_pull_demand",
     "glidein_pull_demand_url",
     "glidein_pull_dir",
     "glidein_pull_python",

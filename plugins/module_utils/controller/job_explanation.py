@@ -16,7 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import ut
 
 _HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "JOBS")
 # The states of a job that a glidein may serve, with the titles of their table.
-_WAITING = {"idle": "if the demand counted it", "held": "after its release"}
+WAITING = {"idle": "if the demand counted it", "held": "after its release"}
 # Two lines of the report.
 _MAX_REQUIREMENTS = 160
 # One screen: entries of many sites are summed up.
@@ -40,17 +40,16 @@ def with_job(demand, job):
 def job_explanation(job, demand, plan, analysis):
     """Return {"lines", "next_step"}: why a job waits.
 
-    job: get_job; demand: the result of demand_info; plan: the result of plan for the demand of `with_job`, with the
-    option `explain`; analysis: the result of job_analysis. Each result may be that of a task that was skipped or
-    failed.
+    job: get_job; demand, plan: of cycle.read_demand and cycle.plan_sites for the demand of `with_job` and the group of
+    the job, {} for a job that needs no plan; analysis: the result of job_analysis, also of a skipped or failed task.
     """
     row = _row(demand.get("demand"), job) if job["state"] == "idle" else None
     counted = bool(row) and row["count"] > 0
-    rows = (plan.get("explanation") or []) if job.get("group") and job["state"] in _WAITING else []
+    rows = (plan.get("explanation") or []) if job.get("group") and job["state"] in WAITING else []
     step = _next_step(job, demand, plan, rows, row)
     lines = _job_lines(job) + _group_lines(job.get("group"), row, plan, counted)
     lines += section("WHAT NO GLIDEIN CAN CHANGE", _obstacle_lines(job))
-    title = "ENTRIES" if counted else f"ENTRIES, {_WAITING.get(job['state'])}"
+    title = "ENTRIES" if counted else f"ENTRIES, {WAITING.get(job['state'])}"
     lines += section(title, _entry_lines(rows, plan, job.get("group"), counted))
     lines += section("HTCONDOR (condor_q -better-analyze)", _analysis_lines(job, analysis))
     lines += section("NEXT STEP", wrap(step, "  "))
@@ -85,7 +84,7 @@ def _group_lines(group, row, plan, counted):
 
 def _served(row, plan, counted):
     """Return how the idle jobs of a group are served, in the words of the line that begins the table of status."""
-    coming = sum(item["serves"].get(row["id"], 0) for item in plan.get("plan") or []) if counted else 0
+    coming = sum(item.serves.get(row["id"], 0) for item in plan.get("plan") or []) if counted else 0
     unserved = sum(each["count"] for each in plan.get("unserved") or [] if each["group"] == row["id"]) if counted else 0
     idle = row["count"] - row.get("stale", 0)
     parts = (
@@ -105,7 +104,7 @@ def _served(row, plan, counted):
 
 def _obstacle_lines(job):
     """Return what keeps a waiting job from starting; the text of other states is enough."""
-    if job["state"] not in _WAITING:
+    if job["state"] not in WAITING:
         return []
     return [line for each in job["obstacles"] for line in wrap(f"{each['reason']}. {each['action']}", "  ")]
 
@@ -115,13 +114,13 @@ def _entry_lines(rows, plan, group, counted):
 
     JOBS is the number of jobs of the group for which glideins are queued, starting or about to be submitted.
     """
-    items = {(item["site"], item["entry"], item["shape"]): item for item in plan.get("plan") or []}
+    items = {item.key: item for item in plan.get("plan") or []}
     ordered = sorted(rows, key=lambda row: (-row["serves"], not row["fits"], row["site"], row["entry"], row["shape"]))
     cells = []
     for row in ordered[:_MAX_ENTRIES]:
-        item = items.get((row["site"], row["entry"], row["shape"]), {})
-        jobs = item.get("serves", {}).get(group["id"], 0) if counted else 0
-        numbers = [number(item.get("queued")), number(item.get("running")), number(jobs)]
+        item = items.get((row["site"], row["entry"], row["shape"]))
+        jobs = item.serves.get(group["id"], 0) if item and counted else 0
+        numbers = [number(item and item.counted), number(item and item.running), number(jobs)]
         cells.append(([row["site"], row["entry"], row["shape"], *numbers], row["reason"]))
     more = len(ordered) - _MAX_ENTRIES
     fitting = sum(row["fits"] for row in ordered[_MAX_ENTRIES:])
@@ -159,7 +158,7 @@ def _next_step(job, demand, plan, rows, row):
         return blocking[0]["action"]
     if demand.get("failed"):
         return f"Restore the demand server, then try again: {demand.get('msg')}"
-    stopped = [item["reason"] for item in plan.get("plan") or [] if ": nothing is changed" in item["reason"]]
+    stopped = [item.reason for item in plan.get("plan") or [] if ": nothing is changed" in item.reason]
     if stopped:
         return f"Remove what stops the plan: {stopped[0]}"
     if row and not row["count"] and row.get("leased"):
@@ -173,14 +172,14 @@ def _next_step(job, demand, plan, rows, row):
 
 def _step_of_group(group, plan, rows):
     """Return the next step for a job that only lacks a glidein."""
-    items = {(item["site"], item["entry"], item["shape"]): item for item in plan.get("plan") or []}
+    items = {item.key: item for item in plan.get("plan") or []}
     serving = [row for row in rows if row["serves"]]
     if serving:
-        path = "/".join(serving[0][key] for key in ("site", "entry", "shape"))
-        item = items.get(tuple(serving[0][key] for key in ("site", "entry", "shape")), {})
-        if item.get("waits", {}).get(group["id"]) and not item.get("queued"):
+        item = items[tuple(serving[0][key] for key in ("site", "entry", "shape"))]
+        path = "/".join(item.key)
+        if group["id"] in item.waits and not item.counted:
             return f"Wait for the next cycle, which submits a glidein to {path}; or run glidein.ops.cycle now."
-        if item.get("queued"):
+        if item.counted:
             return f"Wait: glideins are queued at {path}. If they stay queued, look at its batch queue."
         return f"Wait: glideins at {path} are starting."
     fitting = [row for row in rows if row["fits"]]

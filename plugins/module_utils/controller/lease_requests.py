@@ -18,11 +18,11 @@ def lease_requests_of(plan, known=()):
     """
     requests, unknown = {}, set()
     for item in plan:
-        if item["present"] is None:
-            unknown.add((item["site"], item["entry"]))
+        if item.counted is None:
+            unknown.add(item.path)
             continue
-        entry = requests.setdefault(item["site"], {}).setdefault(item["entry"], {})
-        for group, jobs in item["serves"].items():
+        entry = requests.setdefault(item.site, {}).setdefault(item.entry, {})
+        for group, jobs in item.serves.items():
             entry[group] = entry.get(group, 0) + jobs
     for site, entry in sorted(known):
         if site in requests and (site, entry) not in unknown and len(requests[site]) < _ENTRIES_MOST:
@@ -67,7 +67,7 @@ def _is_short(requests, granted):
 def trim(plan, granted, limited=()):
     """Return the plan's items with fewer new glideins where a site was granted less than the plan requests.
 
-    plan: items as make_plan returns them; granted: {site: {entry: {group id: jobs}}}, of the sites that made a request;
+    plan: PlanItems; granted: {site: {entry: {group id: jobs}}}, of the sites that made a request;
     None for one whose request failed; limited: sites that were granted less because of their own lease limit. Queued
     and running glideins stay: the next plan sees a smaller demand and delays their cancellation. The granted jobs of a
     group go to existing glideins first, so that new glideins lose their jobs. No redundant glidein is added for a group
@@ -84,12 +84,14 @@ def trim(plan, granted, limited=()):
     groups_lost = {group for lost in missing.values() for group in lost}
     trimmed = []
     for item in reversed(plan):
-        why = _why_missing(item["site"], granted, limited)
-        item, lost = _trimmed(item, missing.get((item["site"], item["entry"]), {}), why)
-        if lost:
-            path = (item["site"], item["entry"])
-            missing[path] = {group: jobs - lost.get(group, 0) for group, jobs in missing[path].items()}
-        if not groups_lost.isdisjoint(item.get("redundant") or ()):
+        lost = {}
+        if item.counted is not None and item.added > 0 and item.path in missing:
+            left = missing[item.path]
+            lost = {group: min(jobs, left.get(group, 0)) for group, (jobs, _each) in item.waits.items()}
+        if any(lost.values()):
+            missing[item.path] = {group: jobs - lost.get(group, 0) for group, jobs in left.items()}
+            item = _without_jobs(item, lost, _why_missing(item.site, granted, limited))
+        if not groups_lost.isdisjoint(item.redundant):
             item = _without_new_redundant(item)
         trimmed.append(item)
     return trimmed[::-1]
@@ -101,51 +103,32 @@ def _why_missing(site, granted, limited):
     return "are beyond the site's lease limit" if site in limited else "are leased to others"
 
 
-def _trimmed(item, missing, why):
-    """Return (an item without the jobs that are missing, {group id: jobs} that it has lost)."""
-    if not missing or item["present"] is None or item["present"] <= item["queued"] + item["running"]:
-        return item, {}
-    lost = {group: min(wait["jobs"], missing.get(group, 0)) for group, wait in item["waits"].items()}
-    if not any(lost.values()):
-        return item, {}
-    waits = {group: dict(wait, jobs=wait["jobs"] - lost[group]) for group, wait in item["waits"].items()}
-    needed = item["overdue"] + _glideins(waits.values())
-    present = item["running"] + max(item["queued"], min(item["present"] - item["running"], needed))
-    fewer = item["present"] - present
-    serves = {
-        group: item["serves"][group] - item["waits"][group]["jobs"] + waits[group]["jobs"] if group in waits else jobs
-        for group, jobs in item["serves"].items()
-    }
-    trimmed = dict(
-        item,
-        present=present,
-        serves={group: jobs for group, jobs in serves.items() if jobs},
-        waits={group: wait for group, wait in waits.items() if wait["jobs"]},
-        reason=f"{item['reason']}; {sum(lost.values())} of its jobs {why}"
-        + (f": {fewer} fewer to add" if fewer else ""),
-    )
-    return trimmed, lost
+def _without_jobs(item, lost, why):
+    """Return an item without jobs, {group id: jobs}, and without the new glideins that only they need."""
+    waits = {group: (jobs - lost[group], each) for group, (jobs, each) in item.waits.items()}
+    needed = item.overdue + _glideins(waits.values())
+    queued = max(item.counted, min(item.queued, needed))
+    fewer = f": {item.queued - queued} fewer to add" if queued < item.queued else ""
+    return item.with_queued(queued, f"{sum(lost.values())} of its jobs {why}{fewer}", waits)
 
 
 def _without_new_redundant(item):
     """Return an item without new redundant glideins, which `wanted` does not include."""
-    if item["present"] is None:
+    if item.counted is None:
         return item
-    present = min(item["present"], max(item["wanted"], item["queued"] + item["running"]))
-    fewer = item["present"] - present
-    if not fewer:
-        return item
-    return dict(item, present=present, reason=f"{item['reason']}; {fewer} redundant not added: their jobs are leased")
+    queued = min(item.queued, max(item.wanted, item.counted))
+    note = f"{item.queued - queued} redundant not added: their jobs are leased"
+    return item.with_queued(queued, note, item.waits) if queued < item.queued else item
 
 
 def _glideins(waits):
-    """Return how many glideins several kinds of jobs need together, [{"jobs", "per_glidein"}].
+    """Return how many glideins several kinds of jobs need together, [(jobs, jobs per glidein)].
 
-    Each job counts as 1/per_glidein of a glidein. Only the rounding of a last job's memory is ignored.
+    Each job counts as 1/(jobs per glidein) of a glidein. Only the rounding of a last job's memory is ignored.
     """
     whole, rest = 0, 0.0
-    for wait in waits:
-        full, part = divmod(wait["jobs"], wait["per_glidein"])
+    for jobs, each in waits:
+        full, part = divmod(jobs, each)
         whole += full
-        rest += part / wait["per_glidein"]
+        rest += part / each
     return whole + int(-(-round(rest, 9) // 1))

@@ -6,7 +6,7 @@
 import math
 from typing import Any, NamedTuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.drains import check_drains, drain_of, drain_text
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -108,9 +108,9 @@ def hides_requirements(demand):
 
 
 def reported_attributes(demand):
-    """Return the names of the job attributes that groups are divided by; None if the server does not list them."""
+    """Return the names of the job attributes that groups are divided by."""
     names = demand.get("attributes")
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def idle_jobs(demand):
@@ -230,8 +230,6 @@ class CoreHours(NamedTuple):
 def read_core_hours(supply):
     """Return the CoreHours. If they are invalid, only entries with a budget are affected: the error is returned."""
     raw = supply.get("core_hours")
-    if raw is None:
-        return CoreHours({}, {}, "the demand server does not return them; upgrade it")
     try:
         rows = {}
         for number, one in enumerate(_list(raw, "entries", "supply.core_hours.entries")):
@@ -302,8 +300,7 @@ def read_queue(queue, site):
     counts = {"orphans": {"queued": 0, "running": 0}}
     if queue.get("orphans"):
         counts["orphans"] = {key: _whole(queue["orphans"], key, "queue.orphans") for key in ("queued", "running")}
-    # An earlier version of queue_info returns no drains.
-    drains = check_drains("queue.drains", queue.get("drains") or [])
+    drains = check_drains("queue.drains", queue.get("drains"))
     for number, raw in enumerate(_list(queue, "entries", "queue.entries")):
         if not isinstance(raw, dict):
             raise InputError(invalid(f"queue.entries[{number}]", raw, "a mapping"))

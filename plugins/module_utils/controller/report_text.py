@@ -76,6 +76,13 @@ def one_line(text):
     return cut("".join(character if character.isprintable() else "?" for character in line), _MAX_TEXT_LENGTH)
 
 
+def listed(texts, most=3):
+    """Return the first texts of a list as one text, with the number of the others."""
+    texts = list(dict.fromkeys(texts))
+    more = f"; and {len(texts) - most} more" if len(texts) > most else ""
+    return "; ".join(texts[:most]) + more
+
+
 def cut(text, width):
     return text if len(text) <= width else text[: width - 3] + "..."
 

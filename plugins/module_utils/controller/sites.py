@@ -9,6 +9,7 @@ is Ansible's: {host: variables, which are templated when they are read}.
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     plain,
@@ -19,58 +20,71 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     why_unreadable,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable
-from ansible_collections.glidein.ops.plugins.module_utils.controller.server_token import INVALID, TOKEN
 from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import unserved
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
+_VALID_TOKEN = re.compile(r"^[!-~]+\Z")
+_INVALID_TOKEN = "invalid (not shown); expected ASCII characters without spaces and line breaks"  # noqa: S105
 # ansible-core 2.19 begins the messages of unreachable hosts with this.
 _TASK_FAILED = re.compile(r"^Task failed: ")
 
 
-def site_definitions(hostvars, hosts, queues, sessions=None):
-    """Return {host: definition}, where a definition is an item of the option `sites` of the module plan.
+def sites_of_play(hostvars: Any, hosts: list, has_queues: bool = True) -> tuple:
+    """Return ({host: definition}, {site: token of the demand server}).
 
-    queues: {host: result of queue_info}; sessions: {host: result of ssh_session}, also of skipped tasks. `error` is
-    the reason why a site's queue or variables could not be read; such a site has no `queue`.
+    A definition has the site's name, its variables that the plan depends on, the `queue` of queue_info, and `error`:
+    the reason why its queue or its variables could not be read. It has no `queue` then. has_queues: whether the queues
+    have been read: the variables cycle_session and cycle_queue are the results of ssh_session and queue_info.
     """
-    definitions = {}
+    definitions, tokens = {}, {}
     for host in hosts:
         # Looked up once: Ansible assembles all variables of a host each time.
         variables = hostvars[host]
-        queue = queues.get(host) or {}
-        session = (sessions or {}).get(host) or {}
+        name = site_name(host, variables)
         unknown = unknown_of_host(hostvars, host, variables)
-        definitions[host] = _definition(site_name(host, variables), variables, unknown, queue, session)
-    return definitions
+        queue = plain(variables.get("cycle_queue") or {}) if has_queues else {"queue": {}}
+        session = plain(variables.get("cycle_session") or {}) if has_queues else {}
+        token, token_error = _token(variables)
+        definitions[host] = _definition(name, variables, [token_error, *unknown], queue, session)
+        if token:
+            tokens[name] = token
+    return definitions, tokens
 
 
-def demand_tokens(hostvars, hosts, strict=False):
-    """Return {site: token} of the hosts that have a valid token for the demand server.
+def results_of_play(hostvars: Any, sites: dict) -> tuple:
+    """Return ({host: result of the module glideins}, {site: token of the demand server}).
 
-    strict: also return invalid tokens, and raise InputError if a token or the site's name cannot be read.
+    sites: {host: definition}. The variable cycle_glideins is the result of the module, also of a skipped task.
     """
+    results, tokens = {}, {}
+    for host, site in sites.items():
+        variables = hostvars[host]
+        results[host] = plain(variables.get("cycle_glideins") or {})
+        token = _token(variables)[0]
+        if token:
+            tokens[site["site"]] = token
+    return results, tokens
+
+
+def demand_tokens(hostvars, hosts):
+    """Return {site: token} of the hosts that have a variable for it. Raises InputError if it cannot be read."""
     tokens = {}
     for host in hosts:
         variables = hostvars[host]
-        if strict:
-            if "glidein_demand_token" in variables:
-                site, token = read_variables(host, variables, "glidein_site", "glidein_demand_token")
-                tokens[str(site or host)] = str(token or "")
-            continue
-        token = _token(variables)[0]
-        if token:
-            tokens[site_name(host, variables)] = token
+        if "glidein_demand_token" in variables:
+            site, token = read_variables(host, variables, "glidein_site", "glidein_demand_token")
+            tokens[str(site or host)] = str(token or "")
     return tokens
 
 
-def site_reports(sites, glideins, demand, plan, lease):
-    """Return the option `sites` of the module demand_report: [{"site", "report"}].
+def site_reports(sites: dict, glideins: dict, plan: dict, lease: dict) -> list:
+    """Return the reports of the sites, [{"site", "report"}].
 
-    sites: {host: definition}; glideins: {host: result of the module glideins}; demand, plan, lease: results of
-    demand_info, plan and demand_lease. Results may be those of skipped tasks.
+    sites: {host: definition}; glideins: {host: result of the module glideins}, also of a skipped task; plan, lease:
+    of cycle.plan_sites and cycle.lease_jobs.
     """
-    cause = next((step.get("msg") for step in (demand, plan, lease) if step.get("failed")), "not planned")
+    cause = next((step.get("msg") for step in (plan, lease) if step.get("failed")), "not planned")
     return [
         {
             "site": site["site"],
@@ -80,7 +94,7 @@ def site_reports(sites, glideins, demand, plan, lease):
     ]
 
 
-def _definition(name, variables, unknown, queue, session):
+def _definition(name, variables, errors, queue, session):
     site = {
         "site": name,
         "scheduler": "",
@@ -112,7 +126,7 @@ def _definition(name, variables, unknown, queue, session):
     problems += unquoted_names(variables, site["entries"])
     # A site with an invalid token takes no lease, and would order for the same jobs as others. A misspelt variable may
     # be a limit.
-    problems = [problem for problem in [*problems, _token(variables)[1], *unknown] if problem]
+    problems = [problem for problem in [*problems, *errors] if problem]
     if problems:
         site.update(queue=None, error="; ".join(problems))
     return site
@@ -141,9 +155,9 @@ def _token(variables):
         token = variables.get("glidein_demand_token") or None
     except Exception as error:  # pylint: disable=broad-exception-caught
         return None, f"glidein_demand_token: {why_unreadable(error)}"
-    if token and not TOKEN.match(str(token)):
-        return None, f"glidein_demand_token: {INVALID}"
-    return token, None
+    if token and not _VALID_TOKEN.match(str(token)):
+        return None, f"glidein_demand_token: {_INVALID_TOKEN}"
+    return token and str(token), None
 
 
 def _queue_error(queue, session):

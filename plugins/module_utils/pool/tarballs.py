@@ -232,11 +232,11 @@ class TarballDirectory:
         return self.path / (file_name + ".state.json")
 
     def _leftover(self):
-        """Return the paths of results that are no longer wanted, of earlier versions of the collection, too.
+        """Return the paths of results that are no longer wanted.
 
         A tarball without a state file is not one of ours.
         """
-        patterns = ("*.tar.gz.state.json", "*.manifest.json", "manifest.json", "tarballs*.list")
+        patterns = ("*.tar.gz.state.json", "*.manifest.json", "tarballs*.list")
         found = {path for pattern in patterns for path in self.path.glob(pattern)}
         tarballs = {Path(str(path)[: -len(".state.json")]) for path in found if path.name.endswith(".state.json")}
         wanted = {self.path / name for name in self._files}

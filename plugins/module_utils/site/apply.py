@@ -168,7 +168,7 @@ class QueueUpdate:
         }
 
     def report(self):
-        """Return the report of this run for the module demand_report."""
+        """Return the report of this run for the demand server."""
         items = [self.wanted[(decision.entry, decision.shape)] for decision in self.decisions]
         return site_report(self.after or self.before, items, self.submitted, self.cancelled, self.errors)
 

@@ -68,14 +68,13 @@ def job_names(site):
 
 
 def queue_result(site, counted, user, now_s, versions, credential_expires):
-    """Return the `queue` of the module queue_info, which the module plan reads.
+    """Return the `queue` of the module queue_info, which the plan reads.
 
     counted: SiteJobs; now_s: epoch seconds; versions: see site_directory.version_usage; credential_expires: see
     token_expiry.credential_expires.
     """
     entries = []
-    for entry, shape in sorted(counted.by_shape):
-        jobs = counted.by_shape[(entry, shape)]
+    for (entry, shape), jobs in counted.by_shape.items():
         waiting = [job.submitted for job in jobs if job.state == QUEUED]
         result = {"entry": entry, "shape": shape, "job_name": job_name(site["deployment"], site["site"], entry, shape)}
         result.update(state_counts(jobs))

@@ -27,7 +27,7 @@ all:
           glidein_deployment: lab
           glidein_collector: cm:9618
           glidein_demand_url: http://127.0.0.1:11001
-          glidein_guard: {patience: 0, hold_readings: 0}
+          glidein_guard: {cancel_delay: 0, hold_readings: 0}
           glidein_scheduler: slurm
           glidein_entries:
             cpu:

@@ -217,7 +217,7 @@ def test_a_token_and_a_tarball_are_enough_without_root_on_the_pool(alice, server
         "glidein_collector": "cm:9618",
         "glidein_demand_url": server.url,
         "glidein_demand_token": (STATE / "demand_tokens/slurm").read_text(encoding="ascii").strip(),
-        "glidein_guard": {"patience": 0, "hold_readings": 0},
+        "glidein_guard": {"cancel_delay": 0, "hold_readings": 0},
         "glidein_scheduler": "slurm",
         "glidein_entries": ENTRIES,
         "glidein_credential_file": str(tmp_path / "token"),

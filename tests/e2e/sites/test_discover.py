@@ -36,8 +36,7 @@ class Discovery:
     def __init__(self, play, site, folder):
         assert play.rc == 0, play
         self.play = play
-        # The lines that the last task prints, of all hosts.
-        self.summary = play.output.rpartition("TASK [Show the proposal]")[2].partition("\nok: [")[0]
+        self.summary = play.summary
         path = folder / "host_vars" / f"{site}.yml"
         # Without an entry, nothing is written.
         self.text = path.read_text(encoding="utf-8") if path.exists() else ""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of pull mode: the login node runs the cycles of its site, with the demand server or with a file."""
+"""Tests of pull mode: the login node runs the cycles of its site."""
 
 import json
 import re
@@ -30,10 +30,10 @@ def pull(*arguments, name="pull", **variables):
     return playbook(name, "-l", "slurm", "-e", json.dumps(dict(VARIABLES, **variables)), *arguments)
 
 
-def cycle(slurm, has_demand=True):
+def cycle(slurm):
     """Run a cycle on the login node in cron's environment; return its output without line breaks."""
     done = slurm.run(f"env -i HOME=/home/glidein PATH=/usr/bin:/bin {HOME}/run cycle")
-    assert (done.rc == 0) == has_demand, done
+    assert done.rc == 0, done
     return " ".join(done.stdout.split())
 
 
@@ -128,33 +128,9 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
     slurm.check_output("env -i HOME=/home/glidein sh -c '%s'" % job.split(maxsplit=5)[5])
     assert "PLAY RECAP" in slurm.check_output(f"cat {HOME}/state/log")
 
-
-def test_a_login_node_that_does_not_reach_the_server_reads_a_file(alice, server, slurm):
-    assert pull(glidein_pull_demand="file").rc == 0
-    assert not slurm.file(f"{HOME}/token").exists
+    # No cycle runs now: the next installation removes the old version.
+    assert pull().rc == 0
     assert not slurm.file(f"{HOME}/versions/000000000000").exists
-    assert f"{HOME}/demand.json cannot be read" in cycle(slurm, has_demand=False)
-
-    alice.submit()
-    server.wait_for_jobs(1)
-    push = pull(name="push_demand", glidein_pull_demand="file")
-    assert push.rc == 0, push
-    assert slurm.file(f"{HOME}/demand.json").mode == 0o600
-    assert "1 (job " in cycle(slurm)
-    # The next push sends the cycle's report and leases to the server.
-    assert pull(name="push_demand", glidein_pull_demand="file").rc == 0
-    assert [group["leased"] for group in server.call("get_demand")["result"]["groups"]] == [1]
-    assert "(job " not in cycle(slurm)
-
-    slurm.check_output("scancel -u glidein")
-    slurm.check_output(
-        f"python3 - <<'END'\nimport json\npath = '{HOME}/demand.json'\ndata = json.load(open(path))\n"
-        "data['demand']['as_of'] -= 1000\njson.dump(data, open(path, 'w'))\nEND"
-    )
-    stale = cycle(slurm, has_demand=False)
-    assert "no demand, so nothing was changed: demand_file: the demand in" in stale
-    assert "s old by this host's clock, at most 900 s are allowed" in stale
-    assert queued(slurm) == 0
 
 
 def test_the_written_inventory_has_the_variables_of_a_cycle():
@@ -167,6 +143,6 @@ def test_the_written_inventory_has_the_variables_of_a_cycle():
     # Variables of the controller, written by the role in another form, or refused in pull mode (glidein_log_s3).
     own = {"glidein_sites", "glidein_left_out", "glidein_pull", "glidein_ssh_session", "glidein_ssh_session_args",
            "glidein_login_hook", "glidein_renew", "glidein_demand_url", "glidein_demand_ca_path",
-           "glidein_demand_file", "glidein_cycle_lock", "glidein_log_s3"}  # fmt: skip
+           "glidein_cycle_lock", "glidein_log_s3"}  # fmt: skip
     text = (root / "roles" / "pull" / "vars" / "main.yml").read_text(encoding="utf-8")
     assert sorted(name for name in read - own if f"- {name}\n" not in text) == []

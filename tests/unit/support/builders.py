@@ -103,6 +103,7 @@ def queue(counts=None, name="lab", orphans=None):
         "user": "glidein",
         "entries": entries,
         "orphans": orphans or {"queued": 0, "running": 0},
+        "drains": [],
         "versions": {},
         "credential_expires": None,
     }

@@ -13,15 +13,12 @@ import json
 import os
 import resource
 import sys
-import traceback
 
-IMPORT_ERROR = None
 try:
     import classad2
     import htcondor2
 except ImportError:
     classad2 = htcondor2 = None
-    IMPORT_ERROR = traceback.format_exc()
 
 NO_BINDINGS = 3  # exit status
 

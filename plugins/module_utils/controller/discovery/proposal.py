@@ -50,10 +50,6 @@ class Proposal:
             names.setdefault(each["reason"], []).append(each["queue"])
         return [(", ".join(queues), reason) for reason, queues in names.items()]
 
-    def leave_out(self, queue, reason):
-        """Record a queue without an entry."""
-        self.left_out.append({"queue": queue, "reason": reason})
-
 
 class Todo:
     """An open question about one option. example, command: see Proposal.ask."""

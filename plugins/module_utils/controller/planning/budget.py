@@ -12,8 +12,8 @@ counts there, too.
 import datetime
 from typing import Any, NamedTuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import Room
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 
 # A module of Ansible sets the locale of its user, which strftime would follow.
 _MONTHS = (
@@ -148,18 +148,18 @@ def fit_in_budgets(wanted, budgets):
     return found
 
 
-def with_notes(decisions, budgets):
-    """Return the decisions with the state of their budgets as notes."""
+def with_notes(items, shapes, budgets):
+    """Return the PlanItem of each shape with the state of its budgets as notes."""
     if not budgets:
-        return decisions
+        return items
     rooms = {
-        path: budget.room([(one.shape, one.queued) for one in decisions if budget.includes(one.shape)])
+        path: budget.room([(shape, one.queued) for one, shape in zip(items, shapes) if budget.includes(shape)])
         for path, budget in budgets.items()
     }
     after = []
-    for one in decisions:
-        paths = [path for path in (one.shape.path, (one.shape.path[0], None)) if path in budgets]
-        notes = [_note(budgets[path], rooms[path], one.shape) for path in paths]
+    for one, shape in zip(items, shapes):
+        paths = [path for path in (shape.path, (shape.path[0], None)) if path in budgets]
+        notes = [_note(budgets[path], rooms[path], shape) for path in paths]
         after.append(one._replace(notes=(*one.notes, *notes)))
     return after
 

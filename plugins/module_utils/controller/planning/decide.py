@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import (
     lease_requests_of,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import table
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import budget, eagerness, guard
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
     entry_shapes,
@@ -16,12 +15,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
     withdraw_drained,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.decision import (
-    decide_shapes,
-    without_jobs,
-)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.explain import (
     explanation,
+    item_text,
     unserved_jobs,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import Fit
@@ -33,9 +29,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.li
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.misfit import Misfits
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import plan_options
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pack import Packed, pack
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_items import (
-    invalid_histories,
-    plan_items,
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import (
+    decided_items,
+    without_jobs,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pool import read_pool
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.subtract import (
@@ -56,10 +52,12 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     of queue_info or None, "error": text or None}, no two of one name; now_s: epoch seconds; max_age_s: seconds after
     which demand and supply are too old to act upon; explain: id of a demand group; options: see options.plan_options.
 
-    Returns {"plan", "unserved", "unserved_at", "table", "explanation", "notes", "lease_requests"}; the `plan` module
-    documents them. `present` is None for an entry whose queue is not known: it is left as it is. While the demand
-    server is paused, and at drained entries, only running glideins are to be present. Raises InputError;
-    MissingLibraryError when there are Requirements and no library to evaluate them.
+    Returns a mapping of: plan, PlanItems by site, entry and shape; unserved, [{"group", "count", "reason"}] of the jobs
+    that no glidein is ordered for; unserved_at, {group id: {site: reason}} of the largest groups of them; explanation,
+    the verdict of each shape on the group `explain`; notes, texts about the plan as a whole; lease_requests, {site:
+    {entry: {group id: jobs}}}, empty if demand or supply is too old. While the demand server is paused, and at drained
+    entries, only running glideins are to be present. Raises InputError; MissingLibraryError when there are Requirements
+    and no library to evaluate them.
     """
     settings = plan_options(options)
     matcher = Matcher(now_s)
@@ -75,7 +73,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         return pool.job_limits.text(name) if name else None
 
     if pool.stop:
-        decisions = [without_jobs(shape, shape.queued if pool.stale else 0) for shape in shapes]
+        items = [without_jobs(shape, shape.queued if pool.stale else 0) for shape in shapes]
         unserved, unserved_at = {(group["id"], pool.stop): group["count"] for group in pool.groups}, {}
     else:
         budgets = budget.budgets_of(pool, shapes, now_s)
@@ -86,28 +84,47 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         matches, doubts = [certain for certain, _doubt in masks], [doubt for _certain, doubt in masks]
         outcome = _assign_jobs(job_classes, matches, doubts, fit.capacities, shapes, pool, findings, settings, budgets)
         limits = JobLimits(outcome.packed.room)
-        decisions = decide_shapes(shapes, job_classes, *outcome)
+        items = decided_items(shapes, job_classes, *outcome)
         unserved, unserved_at = unserved_jobs(
-            job_classes, matches, doubts, decisions, outcome.packed, fit, misfits, limit_reached
+            job_classes, matches, doubts, items, shapes, outcome.packed, fit, misfits, limit_reached
         )
-        decisions, held_back = guard.apply(decisions, findings, pool.sites, settings, now_s, budgets)
-        decisions = budget.with_notes(decisions, budgets)
+        items, held_back = guard.apply(items, shapes, findings, pool.sites, settings, now_s, budgets)
+        items = budget.with_notes(items, shapes, budgets)
         unserved.update(held_back)
-    plan = plan_items(decisions, pool)
+    plan = sorted((_with_text(item, shape, pool) for item, shape in zip(items, shapes)), key=lambda item: item.key)
     is_unserved = any(n and key == explain for (key, _why), n in unserved.items())
     return {
         "plan": plan,
         "unserved": [{"group": key, "count": n, "reason": why} for (key, why), n in unserved.items() if n],
         "unserved_at": unserved_at,
-        "table": table(plan),
         "explanation": explanation(
-            explain, job_classes, decisions, pool.queue_errors, misfits, limit_reached if is_unserved else None
+            explain, job_classes, items, shapes, pool.queue_errors, misfits, limit_reached if is_unserved else None
         )
         if explain
         else [],
-        "notes": findings.notes + invalid_histories(shapes),
+        "notes": findings.notes + _invalid_histories(shapes),
         "lease_requests": {} if pool.stale else lease_requests_of(plan, [key[:2] for key in pool.supplied]),
     }
+
+
+def _with_text(item, shape, pool):
+    """Return an item with its reason."""
+    if item.counted is None:
+        why = pool.queue_errors.get(item.site) or "no reading of the queue was given"
+        return item._replace(text=f"kept as it is, its queue is not known: {why}", notes=())
+    if pool.stop:
+        return item._replace(text=pool.stop, notes=())
+    return item._replace(text=item_text(item, shape, pool.silent_schedds))
+
+
+def _invalid_histories(shapes):
+    """Return a note for each shape whose history is invalid."""
+    return [
+        f"{'/'.join(shape.key)}: what the demand server remembers of it cannot be read "
+        f"({shape.supply['history_error']}); it counts as new"
+        for shape in sorted(shapes, key=lambda shape: shape.key)
+        if shape.supply["history_error"]
+    ]
 
 
 class _Outcome(NamedTuple):

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Explain: the reasons of the plan's decisions, and of the jobs that are not served, as text."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
     FREE,
     NEW,
@@ -13,6 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import indices
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import jobs_per_slot
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
@@ -26,11 +26,12 @@ _MOST_SICK_REASONS = 3
 _MOST_EXPLAINED = 20
 
 
-def unserved_jobs(job_classes, matches, doubts, decisions, packed, fit, misfits, limit_reached):
+def unserved_jobs(job_classes, matches, doubts, items, shapes, packed, fit, misfits, limit_reached):
     """Return ({(group id, reason): jobs} without a glidein, {group id: {site: reason}} of the largest groups of them).
 
-    matches: the mask of each job class; doubts: the mask where its jobs may fit; packed: pack.Packed;
-    limit_reached: a function of job class and shape that returns the concurrency limit reached there, or None.
+    matches: the mask of each job class; doubts: the mask where its jobs may fit; items, shapes: the PlanItem of each
+    EntryShape; packed: pack.Packed; limit_reached: a function of job class and shape that returns the concurrency limit
+    reached there, or None.
     """
     left, at_sites = {}, {}
     largest = set(sorted((one.jobs for one in packed.unplaced), reverse=True)[:_MOST_EXPLAINED])
@@ -38,16 +39,16 @@ def unserved_jobs(job_classes, matches, doubts, decisions, packed, fit, misfits,
         if not unplaced.jobs:
             continue
         group_id = job_class.group_id
-        fitting = [index for index in indices(mask | doubt) if index < len(decisions)]
-        reached = {limit_reached(job_class, decisions[index].shape) for index in fitting} - {None}
-        why = _why_left(job_class, unplaced, fitting, mask, sorted(reached), decisions, packed, fit, misfits)
+        fitting = [index for index in indices(mask | doubt) if index < len(shapes)]
+        reached = {limit_reached(job_class, shapes[index]) for index in fitting} - {None}
+        why = _why_left(job_class, unplaced, fitting, mask, sorted(reached), shapes, packed, fit, misfits)
         left[group_id, why] = left.get((group_id, why), 0) + unplaced.jobs
         if unplaced.jobs in largest and group_id not in at_sites and len(at_sites) < _MOST_EXPLAINED:
-            at_sites[group_id] = _why_at_sites(job_class, mask | doubt, decisions, misfits)
+            at_sites[group_id] = _why_at_sites(job_class, mask | doubt, items, shapes, misfits)
     return left, at_sites
 
 
-def explanation(group_id, job_classes, decisions, errors, misfits, limit_reached):
+def explanation(group_id, job_classes, items, shapes, errors, misfits, limit_reached):
     """Return a mapping per shape: how many jobs of the group it serves, whether they fit, and why.
 
     errors: {site: why its queue is not known}; limit_reached: as in unserved_jobs, or None if all jobs are served.
@@ -57,60 +58,59 @@ def explanation(group_id, job_classes, decisions, errors, misfits, limit_reached
     if not chosen:
         raise InputError(invalid("explain", group_id, "the id of a group in demand.groups"))
     rows = []
-    for decision in sorted(decisions, key=lambda decision: decision.shape.key):
-        site, entry, shape = decision.shape.key
-        verdicts = [_explained(one, len(chosen) > 1, decision, errors, misfits, limit_reached) for one in chosen]
+    for item, shape in sorted(zip(items, shapes), key=lambda pair: pair[0].key):
+        verdicts = [_explained(one, len(chosen) > 1, item, shape, errors, misfits, limit_reached) for one in chosen]
         rows.append(
             {
-                "site": site,
-                "entry": entry,
-                "shape": shape,
-                "serves": decision.serves.get(group_id, 0),
+                "site": item.site,
+                "entry": item.entry,
+                "shape": item.shape,
+                "serves": item.serves.get(group_id, 0),
                 "fits": any(fits for fits, _reason in verdicts),
-                "passed_over": any(misfits.is_passed_over(one, decision.shape) for one in chosen),
+                "passed_over": any(misfits.is_passed_over(one, shape) for one in chosen),
                 "reason": "; ".join(dict.fromkeys(reason for _fits, reason in verdicts)),
             }
         )
     return rows
 
 
-def item_reason(decision, silent_schedds):
-    """Return the reason of a decision about a shape whose queue is known.
+def item_text(item, shape, silent_schedds):
+    """Return the reason of an item whose queue is known, without its notes.
 
-    silent_schedds: names of schedds that did not answer, as text, or None.
+    shape: its EntryShape; silent_schedds: names of schedds that did not answer, as text, or None.
     """
-    counts = decision.shape.counts
-    overdue_jobs = decision.jobs.get(OVERDUE, 0)
-    jobs = sum(decision.jobs.values()) - overdue_jobs
+    counts = shape.counts
+    overdue_jobs = item.jobs.get(OVERDUE, 0)
+    jobs = sum(item.jobs.values()) - overdue_jobs
     if jobs:
-        text = f"{jobs} idle job{'s' if jobs > 1 else ''} to serve: {_by_kind(decision)}"
-    elif decision.redundant:
+        text = f"{jobs} idle job{'s' if jobs > 1 else ''} to serve: {_by_kind(item)}"
+    elif item.redundant:
         text = "it serves only jobs that also wait for other entries"
-    elif decision.limited_by:
+    elif item.limited_by:
         # A limit is only named where jobs wanted more glideins.
         text = "it serves no idle job"
     else:
         text = "no idle job is left for it to serve" if overdue_jobs else "no idle job needs it"
-    text += f"; {counts['running']} running{_not_registered(decision.shape)}, {counts['queued']} queued"
-    if decision.added > 0:
-        text += f", {decision.added} to add"
-    elif decision.added < 0:
-        text += f", {-decision.added} of them to cancel (no job needs them)"
-    elif decision.unused and silent_schedds:
-        text += f", {decision.unused} that no job needs are kept because schedds did not answer: {silent_schedds}"
-    if decision.overdue:
-        text += f"; {_overdue(decision)}"
+    text += f"; {counts['running']} running{_not_registered(shape)}, {counts['queued']} queued"
+    if item.added > 0:
+        text += f", {item.added} to add"
+    elif item.added < 0:
+        text += f", {-item.added} of them to cancel (no job needs them)"
+    elif item.unused and silent_schedds:
+        text += f", {item.unused} that no job needs are kept because schedds did not answer: {silent_schedds}"
+    if item.overdue:
+        text += f"; {_overdue(item, shape)}"
     if counts["sick"]:
         text += f"; {counts['sick']} sick"
         reasons = counts["sick_reasons"]
         text += f" ({', '.join(reasons[:_MOST_SICK_REASONS])})" if reasons else ""
     # The notes have the drain.
-    if decision.limited_by and not decision.shape.drained:
-        text += f"; {decision.limited_by} reached"
-    return "; ".join([text, *decision.notes])
+    if item.limited_by and not shape.drained:
+        text += f"; {item.limited_by} reached"
+    return text
 
 
-def _why_left(job_class, unplaced, fitting, mask, reached, decisions, packed, fit, misfits):
+def _why_left(job_class, unplaced, fitting, mask, reached, shapes, packed, fit, misfits):
     """Return why the jobs that are left of a class are not served. fitting: indices of the shapes where they may fit.
 
     mask: the shapes where they fit; reached: the concurrency limits that are reached there.
@@ -122,14 +122,14 @@ def _why_left(job_class, unplaced, fitting, mask, reached, decisions, packed, fi
         texts.append(f"glideins for these jobs are overdue in the queue of {listed(overdue)}")
     if texts:
         return "; ".join(texts)
-    unknown = [misfits.unknown(job_class, decisions[index].shape) for index in fitting if not mask >> index & 1]
+    unknown = [misfits.unknown(job_class, shapes[index]) for index in fitting if not mask >> index & 1]
     if unknown:
         names = listed(sorted({name for names in unknown for name in names}))
         return f"the first glidein of an entry shows whether these jobs fit: {names} not known of its machines yet"
     if fitting:
-        paths = sorted("/".join(decisions[index].shape.path) for index in fitting)
+        paths = sorted("/".join(shapes[index].path) for index in fitting)
         return f"the queue is not known where these jobs fit: {listed(paths)}"
-    if not decisions:
+    if not shapes:
         return "no site has an entry"
     missed = fit.nearest_misses(job_class)
     reasons = {}
@@ -140,32 +140,30 @@ def _why_left(job_class, unplaced, fitting, mask, reached, decisions, packed, fi
     return f"no shape fits: {'; '.join(texts)}{more}"
 
 
-def _why_at_sites(job_class, mask, decisions, misfits):
+def _why_at_sites(job_class, mask, items, shapes, misfits):
     """Return {site: why it serves no more jobs of the class}, of a shape where they fit, if there is one."""
     chosen = {}
-    for index, decision in enumerate(decisions):
+    for index, (item, shape) in enumerate(zip(items, shapes)):
         fits = bool(mask >> index & 1)
-        site = decision.shape.path[0]
-        if site not in chosen or fits > chosen[site][0]:
-            chosen[site] = (fits, decision)
+        if item.site not in chosen or fits > chosen[item.site][0]:
+            chosen[item.site] = (fits, item, shape)
     return {
-        site: f"{'/'.join(one.shape.key[1:])}: {_why_no_more(one) if fits else misfits.reason(job_class, one.shape)}"
-        for site, (fits, one) in chosen.items()
+        site: f"{item.entry}/{item.shape}: {_why_no_more(item, shape) if fits else misfits.reason(job_class, shape)}"
+        for site, (fits, item, shape) in chosen.items()
     }
 
 
-def _why_no_more(decision):
+def _why_no_more(item, shape):
     """Return why a shape where jobs fit serves no more of them."""
-    if decision.shape.counts is None:
+    if item.counted is None:
         return "its queue is not known"
-    if decision.limited_by:
-        return f"{decision.limited_by} reached"
-    return _overdue(decision) if decision.overdue else "no room for more"
+    if item.limited_by:
+        return f"{item.limited_by} reached"
+    return _overdue(item, shape) if item.overdue else "no room for more"
 
 
-def _explained(job_class, has_others, decision, errors, misfits, limit_reached):
+def _explained(job_class, has_others, item, shape, errors, misfits, limit_reached):
     """Return (whether the jobs of a class fit the shape, why it serves them or does not)."""
-    shape = decision.shape
     why = misfits.reason(job_class, shape)
     fits = why is None
     unknown = misfits.unknown(job_class, shape) if fits else []
@@ -178,10 +176,10 @@ def _explained(job_class, has_others, decision, errors, misfits, limit_reached):
             why = f"may fit: the first glidein of the entry shows {listed(unknown)}"
         reasons = [
             limit_reached and limit_reached(job_class, shape),
-            decision.limited_by and f"{decision.limited_by} reached",
-            decision.overdue and _overdue(decision),
+            item.limited_by and f"{item.limited_by} reached",
+            item.overdue and _overdue(item, shape),
         ]
-        why = "; ".join([why, *filter(None, reasons), *decision.notes])
+        why = "; ".join([why, *filter(None, reasons), *item.notes])
     return fits, f"of {job_class.user}: {why}" if has_others and job_class.user else why
 
 
@@ -193,19 +191,19 @@ def _not_registered(shape):
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _overdue(decision):
-    overdue_s = decision.shape.overdue_s
+def _overdue(item, shape):
+    overdue_s = shape.overdue_s
     since = f"{overdue_s} s" if overdue_s % 60 else f"{overdue_s // 60} min"
-    return f"{decision.overdue} queued for more than {since} serve no job"
+    return f"{item.overdue} queued for more than {since} serve no job"
 
 
-def _by_kind(decision):
-    """Return the numbers of a decision's jobs by the slots that they are given to."""
-    waiting = decision.jobs.get(QUEUED, 0) + decision.jobs.get(NEW, 0)
-    name = "queued or new glideins" if decision.added > 0 else "queued glideins"
+def _by_kind(item):
+    """Return the numbers of an item's jobs by the slots that they are given to."""
+    waiting = item.jobs.get(QUEUED, 0) + item.jobs.get(NEW, 0)
+    name = "queued or new glideins" if item.added > 0 else "queued glideins"
     numbers = (
-        (decision.jobs.get(FREE, 0), "free slots"),
-        (decision.jobs.get(STARTING, 0), "starting glideins"),
+        (item.jobs.get(FREE, 0), "free slots"),
+        (item.jobs.get(STARTING, 0), "starting glideins"),
         (waiting, name),
     )
     return ", ".join(f"{number} in {where}" for number, where in numbers if number)

@@ -56,16 +56,13 @@ def _names(text, stated):
 def unreported_hint(names, reported):
     """Return the hint for job attributes that the demand server does not report; "" if it reports them all.
 
-    names: as an expression spells them; reported: names that its groups are divided by, None for a server of an earlier
-    version, which does not list them.
+    names: as an expression spells them; reported: names that its groups are divided by.
     """
-    known = {name.lower() for name in reported or ()}
+    known = {name.lower() for name in reported}
     missing = [name for name in names if name.lower() not in known]
     if not missing:
         return ""
     listed = ", ".join(missing)
-    if reported is None:
-        return f"; if jobs have it, add {listed} to demand_server_attributes"
     return (
         f"; the demand server does not report {listed} of jobs yet: it does so from its next reading on if a cycle "
         f"with a token has requested it, or with {listed} in demand_server_attributes"

@@ -11,7 +11,7 @@ ALLOCATIONS = ["priority", "spread"]
 ORDER_KEYS = ["cpus", "memory", "disk", "gpus", "count", "runtime"]
 DEFAULT_ORDER = ["gpus", "memory", "cpus", "disk"]
 
-# The names are those of the suboptions of `guard`, see the `plan` module; _s is for seconds.
+# The keys of glidein_guard, see docs/plan.md; _s is for seconds.
 GUARD = {
     "ramp_first": 25,
     "ramp_factor": 4,
@@ -24,33 +24,30 @@ GUARD = {
     "reading_s": 300,
 }
 _LEAST = {"ramp_first": 1, "probe_failures": 1, "jump_factor": 2, "jump_least": 1, "reading_s": 1}
-_ALIASES = {"cancel_delay": ["patience"]}
+LIMITS = "glidein_deployment_limits"
 
 
 def plan_argument_spec():
-    """Return the part of the argument spec that options_of reads."""
+    """Return the argument spec of the variables that options_of reads."""
     guard = {"enabled": {"type": "bool", "default": True}}
     for key, default in GUARD.items():
-        name = _option(key)
-        guard[name] = {"type": "int", "default": default}
-        if name in _ALIASES:
-            guard[name]["aliases"] = _ALIASES[name]
+        guard[_option(key)] = {"type": "int", "default": default}
     order = [sign + key for key in ORDER_KEYS for sign in ("", "-")]
     return {
-        "allocation": {"type": "str", "choices": ALLOCATIONS, "default": "priority"},
-        "order": {"type": "list", "elements": "str", "choices": order, "default": DEFAULT_ORDER},
-        "limits": {"type": "dict", "default": {}, "options": {key: {"type": "int"} for key in LIMIT_KEYS}},
-        "guard": {"type": "dict", "default": {}, "options": guard},
+        "glidein_allocation": {"type": "str", "choices": ALLOCATIONS, "default": "priority"},
+        "glidein_order": {"type": "list", "elements": "str", "choices": order, "default": DEFAULT_ORDER},
+        LIMITS: {"type": "dict", "default": {}, "options": {key: {"type": "int"} for key in LIMIT_KEYS}},
+        "glidein_guard": {"type": "dict", "default": {}, "options": guard},
     }
 
 
-def options_of(params):
-    """Return the options of make_plan out of the module's parameters."""
-    guard = params["guard"] or {}
+def options_of(variables):
+    """Return the options of make_plan. variables: checked by plan_argument_spec."""
+    guard = variables["glidein_guard"]
     return {
-        "allocation": params["allocation"],
-        "order": params["order"],
-        "limits": params["limits"],
+        "allocation": variables["glidein_allocation"],
+        "order": variables["glidein_order"],
+        "limits": variables[LIMITS],
         "guard": {key: guard[_option(key)] for key in GUARD if _option(key) in guard}
         if guard.get("enabled", True)
         else False,
@@ -65,10 +62,10 @@ def plan_options(raw=None):
     raw = raw or {}
     limits = {key: number for key, number in (raw.get("limits") or {}).items() if number is not None}
     guard = None if raw.get("guard") is False else dict(GUARD, **(raw.get("guard") or {}))
-    problems = [_problem(f"limits.{key}", number, 0) for key, number in limits.items() if number < 0]
+    problems = [_problem(f"{LIMITS}.{key}", number, 0) for key, number in limits.items() if number < 0]
     for key, number in (guard or {}).items():
         if number < _LEAST.get(key, 0):
-            problems.append(_problem(f"guard.{_option(key)}", number, _LEAST.get(key, 0)))
+            problems.append(_problem(f"glidein_guard.{_option(key)}", number, _LEAST.get(key, 0)))
     if problems:
         raise InputError(problems)
     order = DEFAULT_ORDER if raw.get("order") is None else raw["order"]
@@ -80,5 +77,5 @@ def _problem(where, number, least):
 
 
 def _option(key):
-    """Return the name of the suboption of `guard` that sets a key of GUARD."""
+    """Return the key of glidein_guard that sets a key of GUARD."""
     return key[:-2] if key.endswith("_s") else key

@@ -6,6 +6,7 @@
 import collections
 from typing import Any, NamedTuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_input import (
     demand_history,
     failed_schedds,
@@ -36,8 +37,8 @@ class Pool(NamedTuple):
     """The input of one plan.
 
     groups: of plan_input.read_groups; idle: all idle jobs; idle_history: [[epoch, idle jobs]]; removals: [[epoch,
-    jobs]]; reported_attributes: names of the job attributes that groups are divided by, or None; silent_schedds: names
-    of schedds that did not answer, as text, or None; sites: of make_plan, with counts and orphans; supplied: of
+    jobs]]; reported_attributes: names of the job attributes that groups are divided by; silent_schedds: names of
+    schedds that did not answer, as text, or None; sites: of make_plan, with counts and orphans; supplied: of
     plan_input.read_supply; supply_age_s: seconds since the supply was read; others_free: free slots of machines that
     are no glideins; core_hours: of plan_input.read_core_hours; stale: why nothing may be changed, or None; stop: why no
     job is given a glidein, or None; job_limits: plan_input.ConcurrencyLimits.
@@ -47,7 +48,7 @@ class Pool(NamedTuple):
     idle: int
     idle_history: list
     removals: list
-    reported_attributes: Any
+    reported_attributes: list
     silent_schedds: Any
     sites: list
     supplied: dict
@@ -93,12 +94,11 @@ def read_pool(demand, supply, sites, matcher, now_s, max_age_s):
     )
 
 
-def read_sites(deployment, raw_sites, check_scheduler):
+def read_sites(deployment, raw_sites):
     """Return (sites for make_plan, errors of sites with an invalid configuration).
 
-    raw_sites: the option `sites` of the `plan` module; check_scheduler: a function of scheduler, its options and the
-    entries that raises InputError. Sites of one name are all left out, with one error: their glideins could not be
-    distinguished.
+    raw_sites: definitions of sites.sites_of_play. Sites of one name are all left out, with one error: their glideins
+    could not be distinguished.
     """
     number = collections.Counter(raw["site"] for raw in raw_sites)
     errors = [
@@ -118,7 +118,7 @@ def read_sites(deployment, raw_sites, check_scheduler):
             site = normalise_site(
                 deployment, raw["site"], raw["entries"], raw["limits"], raw.get("budget"), raw.get("eagerness")
             )
-            check_scheduler(raw["scheduler"], raw["scheduler_options"], site["entries"])
+            make_scheduler(raw["scheduler"], raw["scheduler_options"], site["entries"])
             check_expressions([{"site": site}])
         except InputError as error:
             errors.append({"site": raw["site"], "error": str(error)})

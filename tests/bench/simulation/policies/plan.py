@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""This collection's plan: the function that the `plan` module calls, with leases and the server's history."""
+"""This collection's plan: the function that a cycle calls, with leases and the server's history."""
 
 from simulation import checkout
 from simulation.jobs import RESOURCES
@@ -14,6 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_reque
     trim,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import PlanItem  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.entries import (  # noqa: E402
     EAGERNESS,
     idle_after_job_s,
@@ -49,7 +50,7 @@ class Plan:
         server = readings.server
         result = make_plan(server.demand(names), server.supply(), sites, readings.now_s, MAX_DEMAND_AGE_S)
         items = leased(result, server)
-        return {(item["site"], item["entry"], item["shape"]): order(item) for item in items}
+        return {item.key: order(item) for item in items}
 
 
 def leased(result, server):
@@ -60,17 +61,17 @@ def leased(result, server):
     return trim(result["plan"], granted)
 
 
-def order(item):
+def order(item: PlanItem) -> Order:
     """Return what `glideins` does for one item of a plan if nothing has changed since the queue was read."""
-    if item["present"] is None:
-        return Order(wanted=item.get("wanted"), registered=item.get("registered"))
-    missing = item["present"] - item["queued"] - item["running"]
+    wanted = item.order()["wanted"]
+    if item.counted is None:
+        return Order(wanted=wanted, registered=item.registered)
     return Order(
-        max(0, missing),
-        min(item["queued"], max(0, -missing)),
-        item["present"],
-        item.get("wanted"),
-        item.get("registered"),
+        max(0, item.added),
+        min(item.counted, max(0, -item.added)),
+        item.present,
+        wanted,
+        item.registered,
     )
 
 
@@ -115,6 +116,7 @@ def queue(name, readings):
             if entry.site == name
         ],
         "orphans": {"queued": 0, "running": 0},
+        "drains": [],
         "versions": {},
         "credential_expires": None,
     }

@@ -26,6 +26,7 @@ QUEUE = {
          "running_since": [[NOW - 60, 2]], "running_glideins": []}
     ],
     "orphans": {"queued": 0, "running": 1},
+    "access": {"due": False, "problems": []},
     "credential_expires": None,
     "files": {"deployed": True, "credential": True, "newest_output": NOW - 500.5, "oldest_log": NOW - 10 * 86400.0},
 }  # fmt: skip

@@ -11,24 +11,16 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.glidein.ops.plugins.doc_fragments.hosts import ModuleDocFragment
 from ansible_collections.glidein.ops.plugins.filter import (
-    cycle_summary,
     demand_tokens,
     inventory_sites,
     job_explanation,
     lease_limits,
     profile_lines,
-    scheduler_options,
     seconds,
     select_hosts,
-    shape_names,
-    site_reports,
-    site_timeout,
-    status_report,
-    status_table,
     tarball_list,
     token_expires,
     unknown_variables,
-    with_job,
     with_profile,
 )
 
@@ -36,24 +28,16 @@ from ansible_collections.glidein.ops.plugins.filter import (
 @pytest.mark.parametrize(
     "plugin",
     [
-        cycle_summary,
         demand_tokens,
         inventory_sites,
         job_explanation,
         lease_limits,
         profile_lines,
-        scheduler_options,
         seconds,
         select_hosts,
-        shape_names,
-        site_reports,
-        site_timeout,
-        status_report,
-        status_table,
         tarball_list,
         token_expires,
         unknown_variables,
-        with_job,
         with_profile,
     ],
 )
@@ -79,17 +63,6 @@ def test_a_filter_accepts_the_documented_arguments(plugin):
             assert option.get("default") == one.default
 
 
-def test_the_filters_return_the_documented_examples():
-    demand, plan = {"demand": {"groups": []}}, {"plan": []}
-    assert cycle_summary.FilterModule().filters()["cycle_summary"]({}, {}, demand, plan, {}, {}) == {
-        "lines": ["Demand: no idle jobs."],
-        "problems": [],
-        "submitted": 0,
-        "cancelled": 0,
-    }
-    assert status_table.FilterModule().filters()["status_table"](plan, demand) == ["Demand: no idle jobs."]
-
-
 def test_seconds_are_read_as_walltimes_are():
     read = seconds.FilterModule().filters()["seconds"]
     assert [read(value) for value in ("15d", "1d12h", 90, "2:30:00")] == [1296000, 129600, 90, 9000]
@@ -97,10 +70,11 @@ def test_seconds_are_read_as_walltimes_are():
         read("2 fortnights")
 
 
-def test_shapes_of_invalid_entries_are_an_error_of_the_filter():
-    names = shape_names.FilterModule().filters()["shape_names"]
-    with pytest.raises(AnsibleFilterError, match="glidein_entries.main.walltime: missing"):
-        names({"main": {"shapes": {"core": {"cpus": 1, "memory_mb": 1, "disk_mb": 1}}}})
+@pytest.mark.parametrize("value", ["soon", 0, -1, None])
+def test_a_duration_below_the_minimum_names_the_variable(value):
+    assert seconds.seconds("1", 1, "glidein_site_timeout") == 1
+    with pytest.raises(AnsibleFilterError, match=r"glidein_site_timeout: .* is invalid; expected a duration of at le"):
+        seconds.seconds(value, 1, "glidein_site_timeout")
 
 
 def test_an_unknown_profile_is_an_error_of_the_filter():
@@ -139,17 +113,6 @@ def test_the_expiry_time_of_a_token_is_its_exp():
 
 def test_a_token_without_an_expiry_time_lasts_to_the_year_9999():
     assert token_expires.token_expires("e30.e30.c2ln") == 253402300799
-
-
-@pytest.mark.parametrize("value, found", [(300, 300), ("5m", 300), ("1", 1)])
-def test_a_time_limit_is_read_as_a_duration(value, found):
-    assert site_timeout.site_timeout(value) == found
-
-
-@pytest.mark.parametrize("value", ["soon", 0, -1, None, 10**9])
-def test_an_invalid_time_limit_names_the_variable(value):
-    with pytest.raises(AnsibleFilterError, match=r"glidein_site_timeout: .* is invalid; expected a duration of at le"):
-        site_timeout.site_timeout(value)
 
 
 def test_hosts_are_selected_by_their_variables():

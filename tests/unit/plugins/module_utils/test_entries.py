@@ -6,7 +6,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import (
     idle_after_job_s,
     idle_timeout_s,
     normalise_site,
-    shape_names,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
@@ -252,14 +251,15 @@ def test_names_of_sizes_have_the_granted_cores_where_memory_is_per_core():
     }
 
 
-def test_the_names_of_all_shapes_are_available():
+def test_shapes_are_in_the_order_of_the_inventory():
     ranges = raw_entry(shapes={"job": shape(cpus={"min": 1, "max": 2}), "big": shape(cpus=64)})
     node = raw_entry(node=shape(cpus=2))
     del node["shapes"]
-    assert shape_names({"main": ranges, "node": node}) == {
-        "main": ["job-1c", "job-2c", "big"],
-        "node": ["whole", "half"],
-    }
+    entries = normalise_site("glidein", "lab", {"main": ranges, "another": node})["entries"]
+    assert [(name, list(entry["shapes"])) for name, entry in entries.items()] == [
+        ("main", ["job-1c", "job-2c", "big"]),
+        ("another", ["whole", "half"]),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,13 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of job_info with a demand server, and of job_analysis with stand-ins for HTCondor's commands."""
+"""Tests of job_analysis with stand-ins for HTCondor's commands."""
 
 import pytest
-from ansible_collections.glidein.ops.plugins.modules import job_analysis, job_info
+from ansible_collections.glidein.ops.plugins.modules import job_analysis
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
 from ansible_collections.glidein.ops.tests.unit.support.hangs import hanging, shorten_limits
 
-TOKEN = "s3cret-token"  # noqa: S105
 STATUS = """#!/bin/sh
 case "$3 $4" in
 '-constraint Name == "cm"') ;;
@@ -61,38 +60,3 @@ def test_without_htcondor_the_error_names_the_command(tmp_path, monkeypatch):
 @pytest.mark.parametrize("options", [{"job": "1.0 -long"}, {"job": "1.0", "schedd": '" || true || "'}])
 def test_an_invalid_option_is_refused(options):
     assert run_module(job_analysis.main, options)["failed"]
-
-
-def job(**changes):
-    return dict({"job": "1.0", "schedd": "cm", "state": "idle", "obstacles": []}, **changes)
-
-
-def test_job_info_returns_the_servers_answer(server):
-    server.result(job())
-    result = run_module(job_info.main, {"server_url": server.url, "tokens": [TOKEN], "job": "cm#1.0"}, check=True)
-    assert (result["job"], result["changed"]) == (job(), False)
-    _path, headers, request = server.requests[0]
-    assert headers["Authorization"] == f"Bearer {TOKEN}"
-    assert (request["method"], request["params"]) == ("get_job", {"job": "cm#1.0", "schedd": ""})
-
-
-def test_a_token_that_the_server_refuses_is_replaced_by_the_next(server):
-    def say(_request):
-        if len(server.requests) == 1:
-            return {"error": {"code": -32001, "message": "Unauthorized"}}
-        return {"result": job()}
-
-    server.say(say)
-    options = {"server_url": server.url, "tokens": ["revoked-token", TOKEN], "job": "1.0", "schedd": "cm"}
-    assert run_module(job_info.main, options)["job"] == job()
-    assert [headers["Authorization"] for _path, headers, _request in server.requests] == [
-        "Bearer revoked-token",
-        f"Bearer {TOKEN}",
-    ]
-
-
-@pytest.mark.parametrize("result", [None, {}, [], "x"])
-def test_a_reply_without_a_job_is_an_error(server, result):
-    server.result(result)
-    failed = run_module(job_info.main, {"server_url": server.url, "job": "1.0"})
-    assert "get_job: the reply has no job" in failed["msg"]

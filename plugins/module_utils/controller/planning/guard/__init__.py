@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Guard: correct the plan where its input is doubtful. The rules use the history that the demand server keeps.
 
-Before jobs are given out, assess() finds what the rules are about, and apply() corrects the decisions at the end. The
+Before jobs are given out, assess() finds what the rules are about, and apply() corrects the items at the end. The
 limit for unproven glideins is a limit like the others, so that the jobs that it holds back go to other entries at once.
 """
 
@@ -59,120 +59,101 @@ def withdraw(shapes, findings):
     return unproven_glideins.withdraw(shapes, findings.unproven)
 
 
-def apply(decisions, findings, sites, settings, now_s, budgets=()):
-    """Return (the corrected decisions, {(group id, reason): jobs} that get no glidein because of that).
+def apply(items, shapes, findings, sites, settings, now_s, budgets=()):
+    """Return (the corrected items, {(group id, reason): jobs} that get no glidein because of that).
 
-    sites: of make_plan, with counts; settings: of plan_options; budgets: of budget.budgets_of.
+    items, shapes: the PlanItem of each EntryShape; sites: of make_plan, with counts; settings: of plan_options;
+    budgets: of budget.budgets_of.
     """
     guard = settings["guard"]
     if not guard:
-        return decisions, {}
+        return items, {}
     if findings.removed:
         guard = dict(guard, cancel_delay_s=0)
     held_back = {}
-    decisions = _doubt_queues(decisions, findings)
+    items = _doubt_queues(items, findings)
     keeps_more = False
     for rule in (_hold, _delay_cancelling):
-        after = rule(decisions, findings, guard, now_s)
-        keeps_more = keeps_more or any(new.queued > old.queued for old, new in zip(decisions, after))
-        _add_lost_jobs(held_back, decisions, after)
-        decisions = after
+        after = rule(items, shapes, findings, guard, now_s)
+        keeps_more = keeps_more or any(new.queued > old.queued for old, new in zip(items, after))
+        _add_lost_jobs(held_back, items, after)
+        items = after
     if keeps_more:
-        after = _stay_within_limits(decisions, findings, sites, settings["limits"], dict(budgets))
-        _add_lost_jobs(held_back, decisions, after)
-        decisions = after
-    return decisions, {(group_id, "held back for now"): jobs for group_id, jobs in held_back.items()}
+        after = _stay_within_limits(items, shapes, findings, sites, settings["limits"], dict(budgets))
+        _add_lost_jobs(held_back, items, after)
+        items = after
+    return items, {(group_id, "held back for now"): jobs for group_id, jobs in held_back.items()}
 
 
-def _doubt_queues(decisions, findings):
+def _doubt_queues(items, findings):
     """Order nothing at sites whose queue is not believed.
 
     The jobs stay reserved for the glideins that the queue does not show, so that no other site orders for them.
     """
     return [
-        one._replace(
-            queued=min(one.queued, one.shape.counts["queued"]),
-            notes=(*one.notes, findings.doubts[one.shape.path[0]]),
-        )
-        if one.shape.counts and one.shape.path[0] in findings.doubts
+        one.with_queued(min(one.queued, one.counted), findings.doubts[one.site], one.waits)
+        if one.counted is not None and one.site in findings.doubts
         else one
-        for one in decisions
+        for one in items
     ]
 
 
-def _hold(decisions, findings, _guard, _now_s):
+def _hold(items, shapes, findings, _guard, _now_s):
     """Keep the last plan while the demand is not believed."""
     if not findings.hold:
-        return decisions
+        return items
     return [
-        _with_queued(one, demand_sanity.held(one, findings.hold), findings.hold.text)
-        if _is_worth_keeping(one, findings)
+        one.with_queued(demand_sanity.held(one, shape, findings.hold), findings.hold.text)
+        if _is_worth_keeping(shape, findings)
         else one
-        for one in decisions
+        for one, shape in zip(items, shapes)
     ]
 
 
-def _delay_cancelling(decisions, findings, guard, now_s):
+def _delay_cancelling(items, shapes, findings, guard, now_s):
     """Keep queued glideins that no job needs for a while."""
     after = []
-    for one in decisions:
-        if _is_worth_keeping(one, findings):
-            queued = cancel_delay.kept(one, guard, now_s)
+    for one, shape in zip(items, shapes):
+        if _is_worth_keeping(shape, findings):
+            queued = cancel_delay.kept(one, shape, guard, now_s)
             text = f"{queued - one.queued} that serve no job are kept for up to {guard['cancel_delay_s']} s"
-            one = _with_queued(one, queued, text)
+            one = one.with_queued(queued, text)
         after.append(one)
     return after
 
 
-def _stay_within_limits(decisions, findings, sites, limits, budgets):
+def _stay_within_limits(items, shapes, findings, sites, limits, budgets):
     """Order fewer glideins where those that are kept take the room that the plan had counted on.
 
     Glideins that a budget has no room for are not kept.
     """
-    fitting = fit_in_budgets([(one.shape, one.queued) for one in decisions], budgets)
-    decisions = [_with_queued(one, queued, f"{reason} reached") for one, (queued, reason) in zip(decisions, fitting)]
-    shapes = [one.shape for one in decisions]
-    kept = [min(one.queued, one.shape.counts["queued"]) if one.shape.counts else 0 for one in decisions]
+    fitting = fit_in_budgets([(shape, one.queued) for one, shape in zip(items, shapes)], budgets)
+    items = [one.with_queued(queued, f"{reason} reached") for one, (queued, reason) in zip(items, fitting)]
+    kept = [0 if one.counted is None else min(one.queued, one.counted) for one in items]
     headroom = Headroom(Usage(sites, shapes, kept, [0] * len(shapes), limits, findings.unproven, budgets))
     after = []
-    for one in decisions:
-        if one.shape.counts and one.added > 0:
-            room = headroom.left(one.shape)
+    for one, shape in zip(items, shapes):
+        if one.counted is not None and one.added > 0:
+            room = headroom.left(shape)
             number = one.added if room is None else min(one.added, room)
             if number < one.added:
-                one = _with_queued(one, one.shape.counts["queued"] + number, f"{headroom.name(one.shape)} reached")
-            headroom.take(one.shape, number)
+                one = one.with_queued(one.counted + number, f"{headroom.name(shape)} reached")
+            headroom.take(shape, number)
         after.append(one)
     return after
 
 
-def _is_worth_keeping(decision, findings):
+def _is_worth_keeping(shape, findings):
     """Return whether queued glideins may be kept.
 
     The queue is known, the entry is not drained, and its glideins do not fail.
     """
-    limit = findings.unproven.get(decision.shape.path)
-    return bool(decision.shape.counts) and not decision.shape.drained and not (limit and limit.is_failing)
-
-
-def _with_queued(decision, queued, why):
-    """Return a decision with so many glideins queued; those that are taken away lose the jobs that they were for."""
-    if queued == decision.queued:
-        return decision
-    notes = (*decision.notes, why)
-    if queued > decision.queued:
-        return decision._replace(queued=queued, notes=notes)
-    before = decision.queued - decision.overdue
-    after = max(0, queued - decision.overdue)
-    waits, serves = {}, dict(decision.serves)
-    for key, (jobs, each) in decision.waits.items():
-        waits[key] = (min(jobs * after // before, after * each), each)
-        serves[key] -= jobs - waits[key][0]
-    return decision._replace(queued=queued, notes=notes, waits=waits, serves=serves)
+    limit = findings.unproven.get(shape.path)
+    return bool(shape.counts) and not shape.drained and not (limit and limit.is_failing)
 
 
 def _add_lost_jobs(held_back, before, after):
-    """Add the jobs that lost their glideins between two decisions to {group id: jobs}."""
+    """Add the jobs that lost their glideins between two plans to {group id: jobs}."""
     for old, new in zip(before, after):
         for key in sorted(old.waits) if new.queued < old.queued else ():
-            held_back[key] = held_back.get(key, 0) + old.waits[key][0] - new.waits[key][0]
+            held_back[key] = held_back.get(key, 0) + old.waits[key][0] - new.waits.get(key, (0, 0))[0]

@@ -8,23 +8,22 @@ unneeded. If that is not known, the time of the last order and the age of the ol
 """
 
 
-def kept(decision, guard, now_s):
-    """Return how many glideins should be queued: those of the decision, and those that are kept for a while."""
-    shape = decision.shape
-    queued = shape.counts["queued"]
+def kept(item, shape, guard, now_s):
+    """Return how many glideins should be queued: those of the plan's item, and those that are kept for a while."""
+    queued = item.counted
     since_s = now_s - guard["cancel_delay_s"]
-    if decision.queued >= queued or not guard["cancel_delay_s"]:
-        return decision.queued
+    if item.queued >= queued or not guard["cancel_delay_s"]:
+        return item.queued
     # If cycles are further apart than the delay, the last one counts.
     recent = [plan for plan in shape.plans if plan["as_of"] > since_s] or shape.plans[-1:]
     wanted = [_wanted_queued(plan) for plan in recent]
     if shape.plans and None not in wanted:
         # Only a history that reaches back so far can show that no plan wanted them.
         reaches_back = len(recent) < len(shape.plans) or not _is_young(shape, guard)
-        return min(queued, max([decision.queued, *wanted])) if reaches_back else queued
+        return min(queued, max([item.queued, *wanted])) if reaches_back else queued
     if any(plan.get("launched") for plan in recent) or _is_young(shape, guard):
         return queued
-    return decision.queued
+    return item.queued
 
 
 def _wanted_queued(plan):

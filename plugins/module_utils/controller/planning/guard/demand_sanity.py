@@ -55,15 +55,15 @@ def removed_jobs(idle, history, removals, guard, now_s):
     return removed if removed and 2 * removed >= max(waited, default=0) else 0
 
 
-def held(decision, found):
+def held(item, shape, found):
     """Return how many glideins should be queued while the demand is not believed. found: a Hold."""
-    queued = decision.shape.counts["queued"]
+    queued = item.counted
     if found.kind == FALL:
-        return max(decision.queued, queued)
-    plans = decision.shape.plans
+        return max(item.queued, queued)
+    plans = shape.plans
     last = plans[-1].get("present") if plans else None
-    before = queued if last is None else max(queued, last - decision.shape.counts["running"])
-    return min(decision.queued, before)
+    before = queued if last is None else max(queued, last - item.running)
+    return min(item.queued, before)
 
 
 def _since(history, now_s, span_s, reading_s):

@@ -7,6 +7,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summa
     status_report,
     status_table,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import WIDTH
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
@@ -26,13 +27,14 @@ STALE = "the demand is 2000 s old, at most 900 s are allowed: nothing is changed
 
 def item(site="lab", entry="main", shape="core", reason="because", **changes):
     """Return a plan item; its shape has no problems by default."""
-    numbers = {"present": 0, "queued": 0, "running": 0, "sick": 0, "registered": 0, "serves": {}}
-    return dict(numbers, site=site, entry=entry, shape=shape, reason=reason, **changes)
+    present, counted, running = (changes.pop(key, 0) for key in ("present", "queued", "running"))
+    known = {"counted": counted, "running": running, "sick": 0, "text": reason, **changes}
+    return PlanItem(site, entry, shape, queued=present - running, wanted=present - running, **known)
 
 
 def unknown(**changes):
     """Return a plan item of a site whose queue is unknown."""
-    return dict(item(), present=None, queued=None, running=None, sick=None, **changes)
+    return item(**changes)._replace(counted=None, running=None, sick=None)
 
 
 def applied(**changes):
@@ -65,7 +67,7 @@ def arguments(outcomes, demand, plan, lease, check_mode):
         "demand": demand,
         "plan": plan,
         "lease": lease,
-        "report": {"failed": bool(errors), "errors": errors},
+        "report_errors": errors,
         "check_mode": check_mode,
     }
 
@@ -75,15 +77,13 @@ def planned(*items, **changes):
 
 
 def demand_result(*groups, **changes):
-    """Return a result of demand_info."""
+    """Return a result of cycle.read_demand."""
     return {"demand": demand(*groups, **changes), "supply": supply()}
 
 
 def summary(outcomes=None, demanded=None, plan=None, check_mode=False, lease=None):
     outcomes = [outcome()] if outcomes is None else outcomes
-    return cycle_summary(
-        **arguments(outcomes, demanded or demand_result(), plan or planned(), lease or SKIPPED, check_mode)
-    )
+    return cycle_summary(**arguments(outcomes, demanded or demand_result(), plan or planned(), lease or {}, check_mode))
 
 
 def rows(lines, head="SITE"):
@@ -148,7 +148,7 @@ def test_a_cycle_shows_demand_actions_and_reasons():
 )
 def test_jobs_of_which_the_lease_was_lost_are_not_counted_as_those_of_free_slots(errors, limited, words):
     before = [item(present=3, serves={"a": 6}), item("other", present=1, serves={"b": 1})]
-    lease = {"plan": [dict(before[0], present=1, serves={"a": 1}), before[1]], "errors": errors}
+    lease = {"plan": [before[0]._replace(queued=1, serves={"a": 1}), before[1]], "errors": errors}
     lease.update(failed=bool(errors), limited=limited)
     result = summary(demanded=demand_result(group("a", 6), group("b", 2)), plan=planned(*before), lease=lease)
     assert " ".join(" ".join(result["lines"][: result["lines"].index("")]).split()) == (
@@ -242,7 +242,7 @@ def test_check_mode_shows_planned_actions():
 
 
 def test_without_demand_nothing_was_changed():
-    result = summary([outcome(result=SKIPPED)], {"failed": True, "msg": "no answer"}, SKIPPED)
+    result = summary([outcome(result=SKIPPED)], {"failed": True, "msg": "no answer"}, {})
     assert result["lines"] == ["", "PROBLEMS", "  no demand, so nothing was changed: no answer"]
     assert result["problems"] == ["no demand, so nothing was changed: no answer"]
 
@@ -331,7 +331,7 @@ def test_glideins_that_could_not_be_submitted_are_neither_present_nor_on_their_w
     result = summary(
         [outcome(result=applied(failed=True, decisions=[wanted], submitted=submissions, errors=errors))],
         demand_result(group(count=7)),
-        planned(item(present=3, running=1, serves={"a": 7}, waits={"a": {"jobs": 6, "per_glidein": 3}})),
+        planned(item(present=3, running=1, serves={"a": 7}, waits={"a": (6, 3)})),
     )
     (row,) = rows(result["lines"])
     assert row["PRESENT"] == str(1 + done)
@@ -344,7 +344,7 @@ def test_the_row_of_a_shape_stays_when_none_of_its_glideins_could_be_submitted()
     wanted = {"entry": "main", "shape": "core", "present": 2, "submit": 2, "cancel": 0, "limited_by": None}
     errors = [{"entry": None, "shape": None, "error": "No space left on device"}]
     outcomes = [outcome(result=applied(failed=True, decisions=[wanted], errors=errors))]
-    plan = planned(item(present=2, serves={"a": 2}, waits={"a": {"jobs": 2, "per_glidein": 1}}))
+    plan = planned(item(present=2, serves={"a": 2}, waits={"a": (2, 1)}))
     result = summary(outcomes, demand_result(group(count=2)), plan)
     assert [row["PRESENT"] for row in rows(result["lines"])] == ["0"]
     assert result["lines"][0] == "Demand: 2 idle jobs in 1 group: 2 whose glideins could not be submitted."
@@ -414,16 +414,6 @@ def test_a_refused_report_is_a_separate_problem():
         "lab (login1): left as it is: down",
         "lab: not reported to the demand server: HTTP 401",
     ]
-
-
-def test_a_report_that_could_not_start_failed_for_all_sites_and_a_skipped_one_for_no_site():
-    sites = {"login1": {"site": "lab", "error": None, "queue": None}}
-
-    def problems(report):
-        return cycle_summary(sites, {}, demand_result(), planned(), SKIPPED, report)["problems"]
-
-    assert problems({"failed": True, "msg": "no library"}) == ["lab: not reported to the demand server: no library"]
-    assert problems(SKIPPED) == []
 
 
 def test_an_invalid_configuration_is_reported_once():
@@ -624,7 +614,7 @@ def cycles(draw):
         site, entry, shape = draw(names), draw(names), draw(names)
         counts = {key: draw(numbers) for key in ("present", "queued", "running", "sick", "registered")}
         one = item(site, entry, shape, draw(texts), **dict(counts, serves={"a": draw(numbers)}))
-        items.append(one if draw(st.booleans()) else dict(one, present=None, queued=None, running=None, sick=None))
+        items.append(one if draw(st.booleans()) else one._replace(counted=None, running=None, sick=None))
         result = applied(
             submitted=[submitted(draw(numbers), draw(job_ids), entry, shape)],
             cancelled=[{"entry": draw(st.sampled_from([entry, None])), "shape": shape, "count": draw(numbers)}],
@@ -642,7 +632,7 @@ def cycles(draw):
 @given(cycles(), st.booleans())
 def test_no_line_is_ever_wider_than_a_terminal(cycle, check_mode):
     outcomes, demanded, plan = cycle
-    lines = cycle_summary(**arguments(outcomes, demanded, plan, SKIPPED, check_mode))["lines"]
+    lines = cycle_summary(**arguments(outcomes, demanded, plan, {}, check_mode))["lines"]
     lines += status_table(plan, demanded)
     assert max(len(line) for line in lines) <= WIDTH
     assert all(line.isprintable() for line in lines)
@@ -658,14 +648,6 @@ def test_the_table_shows_the_plan_that_the_lease_left():
     assert "  less" in result["lines"]
 
 
-def test_without_a_plan_of_the_lease_the_table_shows_nothing_new():
-    waits = {"a": {"jobs": 3, "per_glidein": 1}}
-    wanted = item(present=4, queued=1, serves={"a": 3}, waits=waits, overdue=0)
-    result = summary(plan=planned(wanted), lease={"failed": True, "msg": "a traceback"})
-    assert rows(result["lines"])[0]["PRESENT"] == "1"
-    assert result["problems"] == ["no lease, so nothing new was ordered: a traceback"]
-
-
 def test_leases_that_failed_are_problems_and_alike_ones_are_one():
     failed = [("lab", "HTTP 503"), ("away", "HTTP 503"), ("odd", "HTTP 400")]
     errors = [{"site": site, "error": error} for site, error in failed]
@@ -677,8 +659,8 @@ def test_leases_that_failed_are_problems_and_alike_ones_are_one():
     assert summary(lease=failed)["problems"] == ["no lease, so nothing new was ordered: wrong URL"]
 
 
-def test_a_skipped_lease_counts_as_missing():
-    assert summary(lease=SKIPPED)["problems"] == []
+def test_a_lease_that_was_not_requested_is_no_problem():
+    assert summary(lease={})["problems"] == []
 
 
 def test_held_back_jobs_are_shown():

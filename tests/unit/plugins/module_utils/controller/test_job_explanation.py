@@ -60,7 +60,7 @@ def job(state="idle", asked=None, **changes):
 def explained(one, *groups, counts=None, analysis=None, sites=None, known=(), **demand_changes):
     """Return (lines as one text, next step). groups: the idle jobs; counts: numbers of the queue of main/core."""
     now = {"demand": demand(*groups, **demand_changes), "supply": supply(*known)}
-    planned = SKIPPED
+    planned = {}
     if one["group"] and one["state"] in ("idle", "held"):
         if sites is None:
             sites = [{"site": site(), "queue": queue({MAIN: counts or {}}), "error": None}]
@@ -184,7 +184,7 @@ def test_a_site_with_an_unknown_queue_is_reported():
 
 def test_without_demand_the_next_step_is_to_restore_the_server():
     failed = {"failed": True, "msg": "no answer"}
-    step = job_explanation(job(), failed, SKIPPED, SKIPPED)["next_step"]
+    step = job_explanation(job(), failed, {}, SKIPPED)["next_step"]
     assert step == "Restore the demand server, then try again: no answer"
 
 

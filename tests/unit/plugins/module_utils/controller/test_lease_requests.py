@@ -31,7 +31,7 @@ def planned(*groups, have=None, **more):
 
 
 def presents(items):
-    return [item["present"] for item in items]
+    return [item.present for item in items]
 
 
 def test_leases_are_requested_for_jobs_of_starting_queued_and_new_glideins():
@@ -108,14 +108,14 @@ def test_less_granted_is_less_ordered():
     plan = planned(group(count=10))["plan"]
     assert presents(plan) == [3]
     cut = trim(plan, {"lab": {"main": {"a": 5}}})
-    assert (presents(cut), cut[0]["serves"]) == ([2], {"a": 5})
-    assert cut[0]["reason"].endswith("3 to add; 5 of its jobs are leased to others: 1 fewer to add")
+    assert (presents(cut), cut[0].serves) == ([2], {"a": 5})
+    assert cut[0].reason.endswith("3 to add; 5 of its jobs are leased to others: 1 fewer to add")
     assert presents(trim(plan, {"lab": {"main": {"a": 4}}})) == [1]
 
 
 def test_the_reason_distinguishes_the_sites_lease_limit_from_other_leases():
     cut = trim(planned(group(count=10))["plan"], {"lab": {"main": {"a": 5}}}, limited={"lab": 5})
-    assert cut[0]["reason"].endswith("5 of its jobs are beyond the site's lease limit: 1 fewer to add")
+    assert cut[0].reason.endswith("5 of its jobs are beyond the site's lease limit: 1 fewer to add")
 
 
 def test_without_a_lease_nothing_is_ordered_and_present_glideins_stay():
@@ -123,7 +123,7 @@ def test_without_a_lease_nothing_is_ordered_and_present_glideins_stay():
     assert presents(plan) == [5]
     cut = trim(plan, {"lab": None})
     assert presents(cut) == [3]
-    assert cut[0]["reason"].endswith("2 to add; 16 of its jobs have no lease: 2 fewer to add")
+    assert cut[0].reason.endswith("2 to add; 16 of its jobs have no lease: 2 fewer to add")
 
 
 def test_groups_that_share_a_glidein_lose_it_together():
@@ -146,4 +146,4 @@ def test_no_redundant_glidein_is_added_for_jobs_that_others_lease():
     assert presents(trim(result["plan"], {"lab": {"a": {"a": 2}, "b": {}}})) == [1, 1]
     cut = trim(result["plan"], {"lab": {"a": {"a": 1}, "b": {}}})
     assert presents(cut) == [1, 0]
-    assert cut[1]["reason"].endswith("1 redundant not added: their jobs are leased")
+    assert cut[1].reason.endswith("1 redundant not added: their jobs are leased")

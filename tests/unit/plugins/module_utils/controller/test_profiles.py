@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller import profiles
 from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_limits import lease_limits
-from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import site_definitions
+from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import sites_of_play
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
@@ -303,12 +303,11 @@ def test_an_unknown_profile_is_an_error_with_similar_names(name, words):
 
 
 def test_the_plan_and_the_leases_use_the_profile():
-    queue = {"h": {"queue": {"site": "h", "entries": []}}}
     hosts = {"h": {"glidein_profile": "tacc-frontera", "glidein_entries": {"small": {"account": "abc"}}}}
-    site = site_definitions(hosts, ["h"], queue)["h"]
+    site = sites_of_play(hosts, ["h"], has_queues=False)[0]["h"]
     assert (site["scheduler"], site["error"], site["entries"]["small"]["walltime"]) == ("slurm", None, "48h")
     assert lease_limits(hosts, ["h"]) == {"h": 15 * 56}
-    site = site_definitions({"h": {"glidein_profile": "fronter"}}, ["h"], queue)["h"]
+    site = sites_of_play({"h": {"glidein_profile": "fronter"}}, ["h"], has_queues=False)[0]["h"]
     assert (site["queue"], site["entries"]) == (None, {})
     assert "glidein_profile: 'fronter' is unknown; similar names are tacc-frontera" in site["error"]
 

@@ -4,8 +4,9 @@
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import (
     demand_tokens,
-    site_definitions,
+    results_of_play,
     site_reports,
+    sites_of_play,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import (
@@ -21,20 +22,27 @@ TOKEN_OF_A_SITE = "glidein_demand_token"  # noqa: S105
 
 
 def host(**variables):
-    """Return variables of a host."""
-    return dict({"glidein_scheduler": "slurm"}, **variables)
+    """Return variables of a host whose queue was read."""
+    return dict({"glidein_scheduler": "slurm", "cycle_queue": {"queue": QUEUE}}, **variables)
 
 
-def define(hosts, **queues):
-    """Return the definitions of the hosts as a list; queues: results of queue_info other than QUEUE."""
-    found = site_definitions(hosts, list(hosts), dict({name: {"queue": QUEUE} for name in hosts}, **queues))
+def define(hosts):
+    """Return the definitions of the hosts as a list."""
+    found = sites_of_play(hosts, list(hosts))[0]
     assert list(found) == list(hosts)
     return list(found.values())
 
 
+def tokens_of(hosts):
+    return sites_of_play(hosts, list(hosts))[1]
+
+
 def test_the_plan_accepts_a_definition():
-    hosts = {"h": host(glidein_site="lab", glidein_entries={"main": {}}, glidein_limits={"total": 3}), "away": host()}
-    assert site_definitions(hosts, ["h", "away"], {"h": {"queue": QUEUE}, "away": DOWN}) == {
+    hosts = {
+        "h": host(glidein_site="lab", glidein_entries={"main": {}}, glidein_limits={"total": 3}),
+        "away": host(cycle_queue=DOWN),
+    }
+    assert sites_of_play(hosts, ["h", "away"])[0] == {
         "h": {
             "site": "lab",
             "scheduler": "slurm",
@@ -62,8 +70,8 @@ def test_the_plan_accepts_a_definition():
 
 def test_only_the_hosts_that_are_named_are_defined():
     hosts = {"h": host(glidein_demand_token=TOKEN), "pulls": host(glidein_demand_token=TOKEN)}
-    assert list(site_definitions(hosts, ["h"], {})) == ["h"]
-    assert demand_tokens(hosts, ["h"]) == {"h": TOKEN}
+    definitions, tokens = sites_of_play(hosts, ["h"])
+    assert (list(definitions), tokens) == (["h"], {"h": TOKEN})
 
 
 def test_variables_that_cannot_be_read_cost_only_their_site():
@@ -81,7 +89,7 @@ def test_only_sites_with_a_token_have_one():
         "none": host(),
         "odd": Unreadable(TOKEN_OF_A_SITE, host()),
     }
-    assert demand_tokens(hosts, list(hosts)) == {"lab": TOKEN}
+    assert tokens_of(hosts) == {"lab": TOKEN}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +108,7 @@ def test_a_site_with_an_invalid_token_is_unchanged_and_others_continue(variables
     assert odd["queue"] is None
     assert odd["error"].startswith(f"glidein_demand_token: {words}")
     assert (good["queue"], good["error"]) == (QUEUE, None)
-    assert demand_tokens(hosts, list(hosts)) == {"h": TOKEN}
+    assert tokens_of(hosts) == {"h": TOKEN}
 
 
 def vault_error():
@@ -131,19 +139,25 @@ def test_a_site_with_a_misspelt_variable_is_left_as_it_is_and_stops_no_other():
 
 
 def test_an_unread_queue_is_reported_before_invalid_variables():
-    (site,) = define({"h": host(**{TOKEN_OF_A_SITE: "a b"})}, h=DOWN)
+    (site,) = define({"h": host(**{TOKEN_OF_A_SITE: "a b"}, cycle_queue=DOWN)})
     assert site["error"].startswith("Connection timed out; glidein_demand_token: invalid (not shown)")
-    (site,) = define({"h": host(glidein_limts={"total": 1})}, h=DOWN)
+    (site,) = define({"h": host(glidein_limts={"total": 1}, cycle_queue=DOWN)})
     assert site["error"].startswith("Connection timed out; glidein_limts: unknown variable")
 
 
 def test_a_site_without_a_session_is_the_reason_for_an_unread_queue():
     session = {"live": False, "msg": "login needed since ..."}
     skipped = {"changed": False, "skipped": True}
-    site = site_definitions({"h": host()}, ["h"], {"h": skipped}, {"h": session})["h"]
+    (site,) = define({"h": host(cycle_queue=skipped, cycle_session=session)})
     assert site["error"] == "login needed since ..."
-    site = site_definitions({"h": host()}, ["h"], {})["h"]
+    (site,) = define({"h": host(cycle_queue=skipped)})
     assert site["error"] == "its queue was not read"
+
+
+def test_a_site_without_errors_is_valid_before_its_queue_is_read():
+    hosts = {"h": host(cycle_queue=DOWN), "odd": host(glidein_limits=[1])}
+    found = sites_of_play(hosts, list(hosts), has_queues=False)[0]
+    assert [site["error"] for site in found.values()] == [None, "glidein_limits: [1] is invalid; expected a mapping"]
 
 
 class Counted(dict):
@@ -156,16 +170,23 @@ class Counted(dict):
         return super().__getitem__(key)
 
 
-@pytest.mark.parametrize("use", [lambda hosts, names: site_definitions(hosts, names, {}), demand_tokens])
-def test_the_variables_of_a_host_are_put_together_once(use):
+def test_the_variables_of_a_host_are_put_together_once():
     hosts = Counted(h=host(glidein_demand_token=TOKEN))
-    use(hosts, ["h"])
+    sites, _tokens = sites_of_play(hosts, ["h"])
     assert hosts.looked_up == 1
+    results_of_play(hosts, sites)
+    assert hosts.looked_up == 2
 
 
-def report_of(result=None, error=None, demand=None, plan=None, lease=None):
+def test_the_results_of_a_play_are_those_of_its_sites():
+    hosts = {"h": host(glidein_demand_token=TOKEN, cycle_glideins={"report": {}}), "b": host(), "other": host()}
+    sites = {"h": {"site": "lab"}, "b": {"site": "b"}}
+    assert results_of_play(hosts, sites) == ({"h": {"report": {}}, "b": {}}, {"lab": TOKEN})
+
+
+def report_of(result=None, error=None, plan=None, lease=None):
     sites = {"h": {"site": "lab", "error": error}}
-    (found,) = site_reports(sites, {"h": result or {"skipped": True}}, demand or {}, plan or {}, lease or {})
+    (found,) = site_reports(sites, {"h": result or {"skipped": True}}, plan or {}, lease or {})
     assert found["site"] == "lab"
     return found["report"]
 
@@ -174,7 +195,6 @@ def test_a_report_has_the_actions_or_the_reason_for_none():
     assert report_of({"report": {"as_of": 1}}) == {"as_of": 1}
     assert report_of(error="Connection timed out") == {"error": "Connection timed out"}
     assert report_of({"failed": True, "msg": "no payload"}) == {"error": "no payload"}
-    assert report_of(demand={"failed": True, "msg": "HTTP 503"}) == {"error": "HTTP 503"}
     assert report_of(plan={"failed": True, "msg": "no library"}) == {"error": "no library"}
     assert report_of(lease={"failed": True, "msg": "invalid ttl"}) == {"error": "invalid ttl"}
     assert report_of() == {"error": "not planned"}
@@ -216,10 +236,10 @@ def test_a_part_of_a_variable_that_cannot_be_decrypted_costs_only_its_site():
 
 def test_the_tokens_of_all_sites_are_returned_or_an_error_that_names_the_host():
     hosts = {"a": host(glidein_site="A", glidein_demand_token=TOKEN), "b": host(glidein_demand_token=""), "c": host()}
-    assert demand_tokens(hosts, list(hosts), strict=True) == {"A": TOKEN, "b": ""}
+    assert demand_tokens(hosts, list(hosts)) == {"A": TOKEN, "b": ""}
     hosts["c"] = Unreadable("glidein_demand_token", host(), AnsibleVaultError("no secrets"))
     with pytest.raises(InputError, match="^c: glidein_demand_token: the vault that holds it cannot be decrypted"):
-        demand_tokens(hosts, list(hosts), strict=True)
+        demand_tokens(hosts, list(hosts))
 
 
 def test_a_site_whose_name_yaml_reads_as_a_number_is_left_as_it_is():

@@ -286,8 +286,6 @@ def test_the_list_has_the_selection_criteria_of_glideins(release, tmp_path):
 def test_a_removed_platform_is_deleted_and_other_files_stay(release, tmp_path):
     items = upstream_items(release)
     (tmp_path / "condor-upstream.tar.gz").write_bytes(b"of the operator")
-    for name in ("glidein.tar.gz", "glidein.tar.gz.state.json", "manifest.json"):
-        (tmp_path / name).write_text("of an earlier version")
     tb.TarballDirectory(tmp_path, {"el8": items, "el9": items}).write()
     directory = tb.TarballDirectory(tmp_path, {"el9": items})
     assert directory.changed

@@ -69,14 +69,14 @@ def planned(jobs, site, known, now_s=NOW, guard=False, **more):
     told = supply(*more.pop("supplies", ()), as_of=now_s - 10, core_hours=known, **more)
     asked = demand(group(count=jobs, cpus=28, memory_mb=100000), as_of=now_s - 10)
     result = make_plan(asked, told, [site], now_s, 900, options={"guard": guard})
-    return result, {item["entry"]: item for item in result["plan"]}
+    return result, {item.entry: item for item in result["plan"]}
 
 
 def test_the_plan_orders_within_the_budget_and_explains_it():
     result, items = planned(9, lab({"RM": entry(100000)}), used(("RM", 98000, 98000, {})))
     item = items["RM"]
-    assert (item["present"], item["cpus"]) == (1, 28)  # 28 cores x 48 h are 1,344 core-hours
-    assert item["reason"] == (
+    assert (item.present, item.cpus) == (1, 28)  # 28 cores x 48 h are 1,344 core-hours
+    assert item.reason == (
         "1 idle job to serve: 1 in queued or new glideins; 0 running, 0 queued, 1 to add; "
         "lab/RM budget of 100,000 core-hours in November 2026 reached; "
         "budget: 98,000 of 100,000 core-hours used in November 2026, 1,344 reserved for queued and running glideins; "
@@ -90,7 +90,7 @@ def test_the_plan_orders_within_the_budget_and_explains_it():
 
 def test_a_budget_with_room_is_explained_too():
     items = planned(1, lab({"RM": entry(100000)}), used(("RM", 50000, 50000, {})))[1]
-    assert items["RM"]["reason"].endswith(
+    assert items["RM"].reason.endswith(
         "; budget: 50,000 of 100,000 core-hours used in November 2026, 1,344 reserved for queued and running "
         "glideins; room for 36 more of 28 cores x 48 h"
     )
@@ -103,8 +103,8 @@ def test_running_glideins_reserve_their_remaining_walltime_and_queued_ones_all_o
     for room, present in ((0, 3), (1, 4), (2, 5)):
         known = used(("RM", 0, 0, {"read_at": NOW}))
         items = planned(9, lab({"RM": entry(reserved + 28 * 48 * room)}, have), known)[1]
-        assert items["RM"]["present"] == present
-    assert planned(9, lab({"RM": entry(reserved - 1)}, have), used())[1]["RM"]["present"] == 2
+        assert items["RM"].present == present
+    assert planned(9, lab({"RM": entry(reserved - 1)}, have), used())[1]["RM"].present == 2
 
 
 def test_core_hours_since_the_last_report_are_reserved():
@@ -112,19 +112,19 @@ def test_core_hours_since_the_last_report_are_reserved():
     known = used(("RM", 100, 100, {"read_at": NOW - 10 - HOUR, "cores": 3 * 28}))
     item = planned(0, lab({"RM": entry(1000)}, have), known)[1]["RM"]
     # An hour of the mean of three glideins and one, 10 s more, and an hour of the running glidein.
-    assert "100 of 1,000 core-hours used in November 2026, 84 reserved" in item["reason"]
+    assert "100 of 1,000 core-hours used in November 2026, 84 reserved" in item.reason
 
 
 def test_a_removed_shape_keeps_its_used_core_hours_and_reserves_none():
     known = used(("RM", 100, 100, {}), ("RM", 50, 50, {"shape": "removed", "read_at": NOW - 10**6, "cores": 10**4}))
     item = planned(0, lab({"RM": entry(1000)}), known)[1]["RM"]
-    assert "150 of 1,000 core-hours used in November 2026, 0 reserved" in item["reason"]
+    assert "150 of 1,000 core-hours used in November 2026, 0 reserved" in item.reason
 
 
 def test_a_server_clock_that_is_ahead_does_not_reduce_the_reservation():
     known = used(("RM", 0, 0, {"read_at": NOW - HOUR + 600, "cores": 28}), ("other", 0, 0, {"read_at": NOW + 600}))
     item = planned(0, lab({"RM": entry(1000)}), known)[1]["RM"]
-    assert "14 reserved" in item["reason"]  # an hour of the mean of 28 cores and none
+    assert "14 reserved" in item.reason  # an hour of the mean of 28 cores and none
 
 
 def test_glideins_that_the_budget_has_no_room_for_are_withdrawn_also_by_the_guard():
@@ -134,24 +134,24 @@ def test_glideins_that_the_budget_has_no_room_for_are_withdrawn_also_by_the_guar
         for jobs in (0, 9):
             site = lab({"RM": entry(28 * 48 * 3)}, have)
             item = planned(jobs, site, used(("RM", 0, 0, {"read_at": NOW})), guard=guard, supplies=[wanted])[1]["RM"]
-            assert item["present"] <= 3
-            assert item["present"] >= 1
-    assert item["present"] == 3
-    assert "withdrawn: lab/RM budget of 4,032 core-hours in November 2026 reached" in item["reason"]
+            assert item.present <= 3
+            assert item.present >= 1
+    assert item.present == 3
+    assert "withdrawn: lab/RM budget of 4,032 core-hours in November 2026 reached" in item.reason
 
 
 def test_jobs_go_to_another_entry_when_a_budget_is_used_up():
     items = planned(4, lab({"RM": entry(10, priority=5), "other": entry()}), used(("RM", 10, 10, {})))[1]
-    assert (items["RM"]["present"], items["other"]["present"]) == (0, 4)
-    assert "budget" not in items["other"]["reason"]
+    assert (items["RM"].present, items["other"].present) == (0, 4)
+    assert "budget" not in items["other"].reason
 
 
 def test_a_budget_of_the_site_is_shared_by_its_entries_and_counts_removed_ones():
     budget = {"core_hours": 28 * 48 * 5, "per": "year"}
     known = used(("RM", 0, 28 * 48, {}), ("removed", 0, 28 * 48, {}))
     items = planned(9, lab({"RM": entry(28 * 48 * 2), "other": entry()}, budget=budget), known)[1]
-    assert {name: item["present"] for name, item in items.items()} == {"RM": 2, "other": 1}
-    assert "site budget: 2,688 of 6,720 core-hours used in 2026" in items["other"]["reason"]
+    assert {name: item.present for name, item in items.items()} == {"RM": 2, "other": 1}
+    assert "site budget: 2,688 of 6,720 core-hours used in 2026" in items["other"].reason
 
 
 def test_each_month_has_its_own_budget_for_the_hours_within_it():
@@ -159,20 +159,20 @@ def test_each_month_has_its_own_budget_for_the_hours_within_it():
     # The budget of November is nearly used up: it has room for an hour of two nodes.
     known = used(("RM", 28 * 48 * 2 - 56, 0, {}), as_of=now_s - 10)
     item = planned(9, lab({"RM": entry(28 * 48 * 2)}), known, now_s)[1]["RM"]
-    assert item["present"] == 2
+    assert item.present == 2
     # In December there is room for two nodes of 48 h, whatever remains of November's budget.
     item = planned(9, lab({"RM": entry(28 * 48 * 2)}), used(as_of=now_s - 10), now_s)[1]["RM"]
-    assert item["present"] == 2
-    assert "lab/RM budget of 2,688 core-hours in December 2026 reached" in item["reason"]
+    assert item.present == 2
+    assert "lab/RM budget of 2,688 core-hours in December 2026 reached" in item.reason
     known = used(as_of=DECEMBER, month=DECEMBER)
     item = planned(9, lab({"RM": entry(28 * 48 * 2)}), known, DECEMBER + 5)[1]["RM"]
-    assert (item["present"], "used in December 2026" in item["reason"]) == (2, True)
+    assert (item.present, "used in December 2026" in item.reason) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("known", "why"),
     [
-        (None, "the demand server does not return them; upgrade it"),
+        (None, "supply.core_hours.entries: None is invalid"),
         (used(month=epoch(2026, 10, 1)), "the demand server's are those of October 2026"),
         (dict(used(), entries=None), "supply.core_hours.entries: None is invalid"),
         (dict(used(), entries=[{"site": "lab"}]), "supply.core_hours.entries[0]"),
@@ -187,12 +187,12 @@ def test_an_entry_with_a_budget_is_unchanged_if_its_used_core_hours_are_unknown(
     have = {("RM", "node"): {"queued": 3, "running": 1}, ("other", "node"): {"queued": 3}}
     for jobs in (0, 1, 50):
         items = planned(jobs, lab({"RM": entry(10**6), "other": entry()}, have), known)[1]
-        assert items["RM"]["present"] == 4
-        assert f"budget: used core-hours are not known ({why}" in items["RM"]["reason"]
-    assert items["other"]["present"] > 3
+        assert items["RM"].present == 4
+        assert f"budget: used core-hours are not known ({why}" in items["RM"].reason
+    assert items["other"].present > 3
     result = planned(9, lab({"RM": entry(10**6)}), known)[0]
     limit = "lab/RM limit of 0 new glideins while its used core-hours are not known"
-    assert (result["plan"][0]["present"], limit in result["unserved"][0]["reason"]) == (0, True)
+    assert (result["plan"][0].present, limit in result["unserved"][0]["reason"]) == (0, True)
 
 
 def test_a_budget_is_checked_with_the_other_options():
@@ -243,18 +243,18 @@ def budgeted(draw):
 
 def worst_case(site, known, item, now_s, per):
     """Return an entry's core-seconds until the end of the period, including those used, and after it."""
-    one = site["site"]["entries"][item["entry"]]
+    one = site["site"]["entries"][item.entry]
     cpus, walltime_s = one["shapes"]["node"]["cpus"], one["walltime_s"]
     left_s = (DECEMBER if per == "month" else epoch(2027, 1, 1)) - now_s
-    there = next(count for count in site["queue"]["entries"] if count["entry"] == item["entry"])
-    row = next(row for row in known["entries"] if row["entry"] == item["entry"])
-    waiting = item["present"] - item["running"] + there["sick"]
+    there = next(count for count in site["queue"]["entries"] if count["entry"] == item.entry)
+    row = next(row for row in known["entries"] if row["entry"] == item.entry)
+    waiting = item.present - item.running + there["sick"]
     remaining = []
     for started, number in sorted(there["running_since"], reverse=True):
         age_s = max(0, site["queue"]["as_of"] - started)
         remaining += [max(0, walltime_s - age_s)] * number
-    remaining = (remaining + [walltime_s] * item["running"])[: item["running"]]
-    not_counted = (now_s - row["read_at"]) * (row["cores"] + cpus * item["running"]) / 2
+    remaining = (remaining + [walltime_s] * item.running)[: item.running]
+    not_counted = (now_s - row["read_at"]) * (row["cores"] + cpus * item.running) / 2
     this = sum(min(one, left_s) for one in remaining) + waiting * min(walltime_s, left_s)
     later = sum(max(0, one - left_s) for one in remaining) + waiting * walltime_s
     return row[f"{per}_core_s"] + not_counted + cpus * this, cpus * later
@@ -269,7 +269,7 @@ def test_no_plan_exceeds_a_budget(jobs, pool, guarded, silent):
     plans = [{"age_s": NOW - now_s + 60, "wanted": 9, "running": 0, "launched": 9}]
     told = supply(*(supplied(name, "node", history=history(plans)) for name in "ab"), as_of=now_s, core_hours=known)
     result = make_plan(asked, told, [site], now_s, 900, options={"guard": {} if guarded else False})
-    items = {item["entry"]: item for item in result["plan"]}
+    items = {item.entry: item for item in result["plan"]}
     budgets = [(one["budget"], [name]) for name, one in site["site"]["entries"].items()]
     for budget, names in [*budgets, (site["site"]["budget"], list(items))]:
         if budget is None:
@@ -277,8 +277,8 @@ def test_no_plan_exceeds_a_budget(jobs, pool, guarded, silent):
         parts = [worst_case(site, known, items[name], now_s, budget["per"]) for name in names]
         exceeded = max(sum(one[0] for one in parts), sum(one[1] for one in parts)) > budget["core_hours"] * HOUR
         # The plan cannot change running and held glideins.
-        assert not exceeded or all(items[name]["present"] == items[name]["running"] for name in names)
-    served = sum(item["serves"].get("a", 0) for item in items.values())
+        assert not exceeded or all(items[name].present == items[name].running for name in names)
+    served = sum(item.serves.get("a", 0) for item in items.values())
     assert served + sum(row["count"] for row in result["unserved"]) == jobs
 
 
@@ -303,7 +303,7 @@ def test_cycles_of_two_months_stay_within_each_month_s_budget():
         have = {("RM", "node"): {"queued": waiting, "running": len(running), "running_since": since}}
         one = planned_site(site["site"], dict(queue(have), as_of=now_s))
         item = planned(chance.randint(0, 40), one, used(row, as_of=now_s, month=month), now_s)[1]["RM"]
-        waiting = item["present"] - item["running"]
+        waiting = item.present - item.running
         after_s = now_s + step_s
         for _start in range(chance.randint(0, waiting) if chance.random() < 0.5 else 0):
             waiting, begun = waiting - 1, begun + 1

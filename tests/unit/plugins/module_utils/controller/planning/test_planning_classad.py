@@ -263,7 +263,7 @@ def test_requirements_that_cannot_be_read_are_counted_and_not_served(requirement
     result = planned([group("bad", 3, requirements=requirements), group("good", 1)])
     assert [(row["group"], row["count"]) for row in result["unserved"]] == [("bad", 3)]
     assert "Requirements cannot be read: " in result["unserved"][0]["reason"]
-    assert result["plan"][0]["serves"] == {"good": 1}
+    assert result["plan"][0].serves == {"good": 1}
 
 
 @needs_library
@@ -300,7 +300,7 @@ def test_text_that_no_ad_can_hold_is_an_error_of_that_group_only(value, words):
     assert "their attribute 'wantx'" in result["unserved"][0]["reason"]
     assert words in result["unserved"][0]["reason"]
     assert words in result["explanation"][0]["reason"]
-    assert result["plan"][0]["serves"] == {"good": 1}
+    assert result["plan"][0].serves == {"good": 1}
 
 
 @needs_library
@@ -360,7 +360,7 @@ def test_a_request_is_evaluated_beside_machines_of_no_entry_if_their_ad_is_known
     known = supply(supplied(free=slots, site_name="gone", sample=sample), others_free=slots)
     jobs = [group("a", 2, expressions={"RequestMemory": "TARGET.Memory / 2"}, memory_mb=1)]
     plan = make_plan(demand(*jobs), known, [planned_site(site())], NOW, 900)["plan"]
-    assert [item["present"] for item in plan] == [present]
+    assert [item.present for item in plan] == [present]
 
 
 # An expression of the site.
@@ -375,7 +375,7 @@ def test_a_site_can_be_limited_to_groups_of_users():
         group("none", 1, attributes={}),
     ]
     result = planned(jobs, entries)
-    assert result["plan"][0]["serves"] == {"ours": 2}
+    assert result["plan"][0].serves == {"ours": 2}
     assert (
         'accept_requirements wants TARGET.ProjectName == "icecube", and ProjectName is not known of these jobs'
         in result["unserved"][0]["reason"]
@@ -389,12 +389,11 @@ def test_a_site_can_be_limited_to_groups_of_users():
         (["projectname"], "ProjectName is not known of these jobs"),
         ([], "it does so from its next reading on if a cycle with a token has requested it, or with ProjectName in "
          "demand_server_attributes"),
-        (None, "if jobs have it, add ProjectName to demand_server_attributes"),
     ],
 )  # fmt: skip
 def test_the_reason_names_the_setting_for_an_attribute_missing_in_the_demand(told, said):
     entries = {"main": raw_entry(accept_requirements='TARGET.ProjectName == "icecube"')}
-    read = demand(group("g", 3), **({} if told is None else {"attributes": told}))
+    read = demand(group("g", 3), attributes=told)
     result = make_plan(read, supply(), [planned_site(site(entries))], NOW, 900)
     assert result["unserved"][0]["reason"].endswith(said)
 
@@ -403,7 +402,7 @@ def test_the_reason_names_the_setting_for_an_attribute_missing_in_the_demand(tol
 def test_a_group_of_several_users_is_divided_at_a_site_that_selects_users():
     entries = {"main": raw_entry(accept_requirements='stringListMember(Owner, "alice,carol")')}
     result = planned([group("g", 6, users={"alice@pool": 2, "bob@pool": 3, "carol@pool": 1})], entries, explain="g")
-    assert result["plan"][0]["serves"] == {"g": 3}
+    assert result["plan"][0].serves == {"g": 3}
     assert [(row["group"], row["count"]) for row in result["unserved"]] == [("g", 3)]
     assert (
         "of alice@pool: fits 1 job per glidein; of bob@pool: accept_requirements" in result["explanation"][0]["reason"]
@@ -419,7 +418,7 @@ def test_accept_requirements_that_cannot_be_read_are_an_error_that_names_the_pla
 
 def test_without_the_library_only_plans_without_expressions_are_made(monkeypatch):
     monkeypatch.setattr(classad, "classad2", None)
-    assert planned([group()])["plan"][0]["present"] == 1
+    assert planned([group()])["plan"][0].present == 1
     with pytest.raises(MissingLibraryError):
         planned([group(requirements="true")])
 
@@ -429,9 +428,9 @@ def test_jobs_whose_requirements_are_hidden_change_nothing():
     del hidden["requirements"]
     sites = [planned_site(site(), queue({("main", "core"): {"queued": 3, "running": 1}}))]
     result = make_plan(demand(hidden, group("b", 2)), supply(), sites, NOW, 900)
-    assert (result["plan"][0]["present"], result["lease_requests"]) == (4, {})
-    assert result["plan"][0]["reason"].startswith("the demand lacks what jobs require")
-    assert result["plan"][0]["reason"].endswith("check glidein_demand_token of the sites: nothing is changed")
+    assert (result["plan"][0].present, result["lease_requests"]) == (4, {})
+    assert result["plan"][0].reason.startswith("the demand lacks what jobs require")
+    assert result["plan"][0].reason.endswith("check glidein_demand_token of the sites: nothing is changed")
     assert [row["count"] for row in result["unserved"]] == [5, 2]
 
 
@@ -498,7 +497,7 @@ def plan_of(jobs, queued=(), known=(), entries=None):
     result = make_plan(demand(*jobs), supply(*known), [planned_site(site(entries), reading)], NOW, 900, explain="a")
     present = {}
     for item in result["plan"]:
-        present[item["entry"]] = present.get(item["entry"], 0) + item["present"]
+        present[item.entry] = present.get(item.entry, 0) + item.present
     return present, result
 
 
@@ -614,7 +613,7 @@ def test_a_concurrency_limit_that_depends_on_the_machine_holds_back_glideins(max
     one = planned_site(site(NETWORKS))
     read = demand(*jobs, concurrency_limits={"maxima": maxima, "used": used})
     result = make_plan(read, supply(), [one], NOW, 900, explain="a")
-    assert {item["entry"]: item["present"] for item in result["plan"]} == present
+    assert {item.entry: item.present for item in result["plan"]} == present
     assert [row["reason"] for row in result["unserved"]] == ([reason] if reason else [])
     assert ("concurrency limit" in result["explanation"][0]["reason"]) == bool(reason)
 
@@ -640,7 +639,7 @@ def test_version_and_platform_of_htcondor_are_those_of_the_tarball(installed, sa
     # VERSION is what condor_submit adds for checkpoint_exit_code.
     jobs = [group("a", 9, requirements=f'{DEFAULT} && {VERSION} && TARGET.CondorPlatform == "$CondorPlatform: EL9 $"')]
     result = make_plan(demand(*jobs), supply(*known), [planned_site(site(), reading)], NOW, 900)
-    assert [item["present"] for item in result["plan"]] == [present]
+    assert [item.present for item in result["plan"]] == [present]
 
 
 @needs_library

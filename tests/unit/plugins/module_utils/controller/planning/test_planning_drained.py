@@ -35,62 +35,60 @@ def drained(have, drains, entries=None, name="lab"):
 
 def planned(jobs, sites, told=None, options=None):
     result = make_plan(demand(group(count=jobs)), told or supply(), sites, NOW, 900, options=options)
-    return result, {(item["site"], item["entry"]): item for item in result["plan"]}
+    return result, {(item.site, item.entry): item for item in result["plan"]}
 
 
 def test_queued_glideins_are_withdrawn_and_running_ones_stay():
     have = {("main", "core"): {"queued": 3, "running": 2}}
     result, items = planned(9, [drained(have, [drain()])])
     main = items[("lab", "main")]
-    assert (main["present"], main["queued"], main["running"]) == (2, 3, 2)
-    assert main["reason"].endswith(
-        f"; 2 running (2 starting), 3 queued, 3 of them to cancel (no job needs them); {TEXT}"
-    )
-    assert items[("lab", "other")]["reason"] == f"it serves no idle job; 0 running, 0 queued; {TEXT}"
-    assert items[("lab", "other")]["present"] == 0
+    assert (main.present, main.counted, main.running) == (2, 3, 2)
+    assert main.reason.endswith(f"; 2 running (2 starting), 3 queued, 3 of them to cancel (no job needs them); {TEXT}")
+    assert items[("lab", "other")].reason == f"it serves no idle job; 0 running, 0 queued; {TEXT}"
+    assert items[("lab", "other")].present == 0
     assert sum(one["count"] for one in result["unserved"]) == 7  # running glideins serve two
     assert "lab/main limit of 0 new glideins while drained" in result["unserved"][0]["reason"]
 
 
 def test_the_jobs_go_to_other_entries_and_sites():
     items = planned(4, [drained({}, [drain("main")])])[1]
-    assert (items[("lab", "main")]["present"], items[("lab", "other")]["present"]) == (0, 4)
-    assert TEXT not in items[("lab", "other")]["reason"]
+    assert (items[("lab", "main")].present, items[("lab", "other")].present) == (0, 4)
+    assert TEXT not in items[("lab", "other")].reason
     items = planned(4, [drained({}, [drain()]), drained({}, [], name="away")])[1]
-    assert sum(items[("away", entry)]["present"] for entry in BOTH) == 4
+    assert sum(items[("away", entry)].present for entry in BOTH) == 4
 
 
 def test_the_drain_is_the_reason_even_without_jobs():
-    assert planned(0, [drained({}, [drain()])])[1][("lab", "main")]["reason"].endswith(f"; {TEXT}")
+    assert planned(0, [drained({}, [drain()])])[1][("lab", "main")].reason.endswith(f"; {TEXT}")
 
 
 def test_the_guard_keeps_no_glidein_there():
     have = {("main", "core"): {"queued": 5, "oldest_queued_s": 10, "queued_since": [[NOW - 15, 5]]}}
     told = supply(supplied(history=history([{"age_s": 60, "wanted": 5, "running": 0, "launched": 5}])))
-    assert planned(0, [drained(have, [])], told)[1][("lab", "main")]["present"] == 5
-    assert planned(0, [drained(have, [drain()])], told)[1][("lab", "main")]["present"] == 0
+    assert planned(0, [drained(have, [])], told)[1][("lab", "main")].present == 5
+    assert planned(0, [drained(have, [drain()])], told)[1][("lab", "main")].present == 0
     # The same holds if the guard doubts the demand.
     told = dict(told, demand_history=[[NOW - 300, 5000], [NOW - 600, 5000]])
-    assert planned(0, [drained(have, [drain()])], told)[1][("lab", "main")]["present"] == 0
+    assert planned(0, [drained(have, [drain()])], told)[1][("lab", "main")].present == 0
 
 
 def test_a_queue_that_a_drain_has_emptied_is_no_reason_to_doubt_it():
     told = supply(supplied(history=history([{"age_s": 60, "queued": 20, "running": 0}])))
     assert "nothing is ordered" in planned(4, [drained({}, [])], told)[0]["notes"][0]
     result, items = planned(4, [drained({}, [drain("main")])], told)
-    assert (result["notes"], items[("lab", "other")]["present"]) == ([], 4)
+    assert (result["notes"], items[("lab", "other")].present) == ([], 4)
 
 
 def test_a_plan_that_must_change_nothing_leaves_a_drained_site_as_it_is():
     sites = [drained({("main", "core"): {"queued": 3}}, [drain()])]
     result = make_plan(demand(group(count=9), as_of=NOW - 9999), supply(), sites, NOW, 900)
-    assert {item["entry"]: item["present"] for item in result["plan"]} == {"main": 3, "other": 0}
+    assert {item.entry: item.present for item in result["plan"]} == {"main": 3, "other": 0}
 
 
 def test_invalid_drains_leave_the_site_as_it_is():
     for wrong in ("main", [{"entry": 7}], [dict(drain(), since="today")]):
         item = planned(4, [drained({}, wrong)])[1][("lab", "main")]
-        assert item["present"] is None and "queue.drains" in item["reason"]
+        assert item.present is None and "queue.drains" in item.reason
 
 
 def test_cycle_and_status_show_the_drains():
@@ -99,7 +97,7 @@ def test_cycle_and_status_show_the_drains():
     shown = ["DRAINED", f"  lab: {TEXT}", f"  lab/main: {TEXT}"]
     answer = {"demand": demand(group(count=4)), "supply": supply()}
     for lines in (
-        cycle_summary({"login": definition}, {}, answer, result, {"plan": result["plan"]}, {})["lines"],
+        cycle_summary({"login": definition}, {}, answer, result, {"plan": result["plan"]})["lines"],
         status_table(result, answer, {"login": definition}),
     ):
         begin = lines.index("DRAINED")
@@ -137,9 +135,9 @@ def test_a_drained_entry_gets_no_glidein_and_keeps_all_that_run(
     sites = [drained(have, [drain(entry) for entry in entries])]
     plan = make_plan(asked, told, sites, NOW, 900, options={"guard": {} if guarded else False})
     for item in plan["plan"]:
-        there = have[(item["entry"], "core")]
-        assert item["present"] >= there["running"]
-        if None in entries or item["entry"] in entries:
-            assert item["present"] == there["running"]
-            assert item["waits"] == {}
-            assert TEXT in item["reason"]
+        there = have[(item.entry, "core")]
+        assert item.present >= there["running"]
+        if None in entries or item.entry in entries:
+            assert item.present == there["running"]
+            assert item.waits == {}
+            assert TEXT in item.reason

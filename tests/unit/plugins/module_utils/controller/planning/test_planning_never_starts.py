@@ -27,13 +27,13 @@ def planned(jobs, have, entries=None):
     entries = entries or {"main": raw_entry()}
     sites = [planned_site(site(entries), queue({("main", "core"): have}))]
     result = make_plan(demand(group(count=jobs)), supply(), sites, NOW, 900)
-    return result, {(item["entry"], item["shape"]): item for item in result["plan"]}
+    return result, {(item.entry, item.shape): item for item in result["plan"]}
 
 
 def test_no_second_glidein_of_the_same_request_is_ordered_and_the_reason_is_given():
     result, items = planned(5, NEVER)
-    assert (items[("main", "core")]["present"], items[("main", "core")]["kept_sick"]) == (0, 1)
-    assert f"{CLOSED} reached" in items[("main", "core")]["reason"]
+    assert (items[("main", "core")].present, items[("main", "core")].kept_sick) == (0, 1)
+    assert f"{CLOSED} reached" in items[("main", "core")].reason
     assert result["unserved"] == [
         {"group": "a", "count": 5, "reason": f"limits reached where these jobs fit: {CLOSED}"}
     ]
@@ -41,16 +41,16 @@ def test_no_second_glidein_of_the_same_request_is_ordered_and_the_reason_is_give
 
 def test_its_jobs_go_to_other_shapes_and_entries():
     entries = {"main": raw_entry(shapes={"core": shape(), "pair": shape(cpus=2, memory_mb=4000)})}
-    assert planned(4, NEVER, entries)[1][("main", "pair")]["present"] == 2
+    assert planned(4, NEVER, entries)[1][("main", "pair")].present == 2
     entries = {"main": raw_entry(priority=9), "other": raw_entry()}
-    assert planned(4, NEVER, entries)[1][("other", "core")]["present"] == 4
+    assert planned(4, NEVER, entries)[1][("other", "core")].present == 4
 
 
 def test_other_queued_glideins_of_the_entry_still_serve_jobs():
     items = planned(3, dict(NEVER, queued=3))[1]
-    assert (items[("main", "core")]["present"], items[("main", "core")]["serves"]) == (3, {"a": 3})
+    assert (items[("main", "core")].present, items[("main", "core")].serves) == (3, {"a": 3})
 
 
 def test_other_sick_glideins_close_nothing():
     item = planned(5, {"sick": 2, "sick_reasons": ["JobHeldUser"]})[1][("main", "core")]
-    assert (item["present"], item["kept_sick"]) == (5, 0)
+    assert (item.present, item.kept_sick) == (5, 0)

@@ -27,20 +27,20 @@ def planned(have, *reports, registered=0, jobs=50, entries=None, supply_age_s=10
     sites = [planned_site(site(entries or {"main": raw_entry()}), queue({("main", "core"): have}))]
     read = supply(known, as_of=NOW - supply_age_s)
     result = make_plan(demand(group(count=jobs)), read, sites, NOW, 900, options={"guard": guard})
-    return result, next(item for item in result["plan"] if item["entry"] == "main")
+    return result, next(item for item in result["plan"] if item.entry == "main")
 
 
 def orders(*arguments, **more):
     """Return True if the plan orders glideins."""
     item = planned(*arguments, **more)[1]
-    return item["present"] > item["queued"] + item["running"]
+    return item.present > item.counted + item.running
 
 
 def test_an_empty_queue_after_a_full_one_orders_nothing_and_gives_the_reason():
     result, item = planned({}, FIELD_TRIAL, registered=4)
     why = "the queue shows only 0 glideins, of 7 that were there: nothing is ordered until 2 cycles have seen that"
-    assert item["present"] == 0
-    assert why in item["reason"]
+    assert item.present == 0
+    assert why in item.reason
     assert result["notes"] == [f"lab: {why}"]
 
 
@@ -58,20 +58,20 @@ def test_other_sites_do_not_order_for_the_jobs_of_the_glideins_that_the_queue_do
     sites = [planned_site(site(), queue({("main", "core"): {}})), planned_site(site(name="other"), queue(name="other"))]
     known = supplied(registered=4, history=history([FIELD_TRIAL]))
     result = make_plan(demand(group(count=5)), supply(known), sites, NOW, 900)
-    assert [(item["site"], item["present"]) for item in result["plan"]] == [("lab", 0), ("other", 0)]
+    assert [(item.site, item.present) for item in result["plan"]] == [("lab", 0), ("other", 0)]
     assert result["lease_requests"]["lab"] == {"main": {"a": 5}}
 
 
 def test_queued_glideins_keep_their_jobs():
     report = dict(FIELD_TRIAL, queued=20)
-    assert planned({"queued": 2}, report, registered=4)[1]["present"] == 2
+    assert planned({"queued": 2}, report, registered=4)[1].present == 2
 
 
 def test_fewer_running_glideins_than_are_registered_order_nothing():
     result, item = planned({"queued": 3}, registered=4)
     why = "the queue shows only 0 running glideins, of 4 that are registered: nothing is ordered until 2 cycles have"
-    assert item["present"] == 3
-    assert why in item["reason"]
+    assert item.present == 3
+    assert why in item.reason
     assert why in result["notes"][0]
 
 

@@ -1,0 +1,97 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The action plugin that plans the glideins of all hosts of the play, and leases the jobs that they are meant for."""
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import status_report, status_table
+from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import WAITING, with_job
+from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import sites_of_play
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+
+ARGUMENT_SPEC = {
+    "lease": {"type": "bool", "default": True},
+    "validate": {"type": "bool", "default": False},
+    "explain": {"type": "str"},
+    "job": {"type": "str"},
+    "schedd": {"type": "str"},
+}
+
+
+class ActionModule(ActionBase):
+    """See the module of the same name."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    _requires_connection = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+        hostvars = task_vars["hostvars"]
+        variables = hostvars[task_vars["inventory_hostname"]]
+        sites, tokens = sites_of_play(hostvars, task_vars["ansible_play_hosts"], has_queues=not options["validate"])
+        try:
+            if options["validate"]:
+                cycle.validate(variables, sites)
+                found = {}
+            elif options["job"]:
+                found = self._explained(variables, sites, tokens, options["job"], options["schedd"])
+            elif options["lease"]:
+                found = self._leased(variables, sites, tokens)
+            else:
+                found = self._shown(variables, sites, tokens, options["explain"])
+        except GlideinError as error:
+            # With the line break at the end, Ansible prints the message without quoting and folding it.
+            text = "\n".join([*error.problems, ""]) if isinstance(error, InputError) else str(error)
+            return dict(result, failed=True, msg=text)
+        for step in ("plan", "lease"):
+            found[step] = cycle.to_result(found.get(step, {}))
+        return dict(result, changed=False, sites=sites, **found)
+
+    def _leased(self, variables, sites, tokens):
+        """Return the plan of a cycle and the orders of the hosts. Without demand or plan there are no orders."""
+        found = {"demand": cycle.read_demand(variables, sites, tokens), "plan": {}, "lease": {}, "orders": {}}
+        if found["demand"].get("failed"):
+            return found
+        found["plan"] = cycle.plan_sites(variables, sites, **found["demand"])
+        if found["plan"].get("failed"):
+            return found
+        tokens = {} if self._task.check_mode else tokens
+        found["lease"] = cycle.lease_jobs(variables, found["plan"], tokens)
+        for site, jobs in found["lease"]["limited"].items():
+            self._display.warning(
+                f"Site {site}: the demand server lets it hold leases on {jobs} jobs at most. Run glidein.ops.deploy "
+                "after glidein_entries or glidein_limits have changed."
+            )
+        found["orders"] = cycle.orders(sites, found["lease"]["plan"], found["demand"]["supply"])
+        return found
+
+    def _shown(self, variables, sites, tokens, explain):
+        """Return the plan of the next cycle with the lines and the data of the playbook status."""
+        demand = cycle.read_demand(variables, sites, tokens)
+        if demand.get("failed"):
+            # The queues can still be shown.
+            plan = cycle.plan_sites(variables, sites, {"groups": []}, {"entries": []})
+        else:
+            plan = cycle.plan_sites(variables, sites, explain=explain, **demand)
+        if plan.get("failed"):
+            raise InputError(plan["msg"])
+        return {
+            "demand": demand,
+            "plan": plan,
+            "lines": status_table(plan, demand, sites),
+            "state": status_report(plan, demand, sites),
+        }
+
+    def _explained(self, variables, sites, tokens, name, schedd):
+        """Return a job, and the plan for its group if it waits for a glidein."""
+        job = cycle.read_job(variables, tokens, name, schedd)
+        demand = cycle.read_demand(variables, sites, tokens)
+        plan = {}
+        if job["state"] in WAITING and job["group"] is not None and not demand.get("failed"):
+            wanted = with_job(demand["demand"], job)
+            plan = cycle.plan_sites(variables, sites, wanted, demand["supply"], job["group"]["id"])
+        return {"job": job, "demand": demand, "plan": plan}

@@ -1,0 +1,46 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The action plugin that reports a cycle to the demand server, summarizes it, and sets its statistics."""
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import cycle_summary
+from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import results_of_play, site_reports
+
+ARGUMENT_SPEC = {"fail_on_error": {"type": "bool", "default": False}}
+
+
+class ActionModule(ActionBase):
+    """See the module of the same name."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    _requires_connection = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+        hostvars = task_vars["hostvars"]
+        planned = task_vars["cycle_plan"]
+        sites, demand = planned["sites"], planned["demand"]
+        plan, lease = (cycle.from_result(planned[step]) for step in ("plan", "lease"))
+        glideins, tokens = results_of_play(hostvars, sites)
+        check_mode = self._task.check_mode
+        errors = []
+        if not check_mode and not demand.get("failed"):
+            reports = site_reports(sites, glideins, plan, lease)
+            errors = cycle.send_reports(hostvars[task_vars["inventory_hostname"]], reports, tokens)
+        summary = cycle_summary(sites, glideins, demand, plan, lease, errors, check_mode)
+        outcome = {key: summary[key] for key in ("submitted", "cancelled", "problems")}
+        no_plan = bool(demand.get("failed") or plan.get("failed"))
+        return dict(
+            result,
+            changed=False,
+            lines=summary["lines"],
+            problems=summary["problems"],
+            failed_cycle=no_plan or (options["fail_on_error"] and bool(summary["problems"])),
+            # As of set_stats: for the callback glidein.ops.play_outcome, and in AWX an artifact of the job.
+            ansible_stats={"data": {"cycle_outcome": outcome}, "per_host": False, "aggregate": False},
+        )

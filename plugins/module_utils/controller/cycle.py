@@ -1,0 +1,224 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps of a cycle that run once for all sites: read the demand, plan, lease, report. Controller only.
+
+A step whose result the next steps report returns {"failed": True, "msg": reason} if it fails.
+"""
+
+import functools
+import time
+from typing import Any, Callable, Optional
+
+from ansible.module_utils.basic import missing_required_lib
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
+    DemandClient,
+    with_first_token,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import plain, unreadable
+from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import request_leases, trim
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import MissingLibraryError
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_attributes import accepted_attributes
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import (
+    options_of,
+    plan_argument_spec,
+    plan_options,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import PlanItem
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pool import read_sites
+from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+    GlideinError,
+    InputError,
+    NoAnswerError,
+    ServerError,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+
+_DEPLOYMENT = {"type": "str", "default": "glidein"}
+# The variables that the steps read, of the first host of the play: {name: argument spec}.
+SERVER = {
+    "glidein_demand_url": {"type": "str", "required": True},
+    "glidein_demand_ca_path": {"type": "path"},
+    "glidein_deployment": _DEPLOYMENT,
+}
+PLAN = {
+    "glidein_deployment": _DEPLOYMENT,
+    "glidein_max_demand_age": {"type": "int", "default": 900},
+    **plan_argument_spec(),
+}
+LEASE = {"glidein_lease_ttl": {"type": "int", "default": 1800}}
+
+
+def settings(variables: Any, spec: dict) -> dict:
+    """Return the variables of an argument spec with its defaults. variables: of one host. Raises InputError."""
+    problems = unreadable(variables, *spec)
+    if problems:
+        raise InputError(problems)
+    given = {name: plain(variables.get(name)) for name in spec}
+    checked = ArgumentSpecValidator(spec).validate({name: value for name, value in given.items() if value is not None})
+    if checked.error_messages:
+        raise InputError(checked.error_messages)
+    return checked.validated_parameters
+
+
+def client_of(server: dict) -> Callable[..., DemandClient]:
+    """Return a function of a token that returns the client of the demand server. server: settings of SERVER."""
+    verify = server["glidein_demand_ca_path"] or True
+    return functools.partial(DemandClient, server["glidein_demand_url"], verify=verify)
+
+
+def validate(variables: Any, sites: dict) -> None:
+    """Raise InputError that names each invalid variable of the plan and of the sites, {host: definition}."""
+    options = settings(variables, PLAN)
+    plan_options(options_of(options))
+    readable = [site for site in sites.values() if not site["error"]]
+    errors = read_sites(options["glidein_deployment"], readable)[1]
+    problems = [*(site for site in sites.values() if site["error"]), *errors]
+    if problems:
+        raise InputError([f"{one['site']}: {one['error']}" for one in problems])
+
+
+def read_job(variables: Any, tokens: dict, job: str, schedd: Optional[str]) -> dict:
+    """Return the demand server's reply about a job. Raises GlideinError."""
+
+    def read(client):
+        found = client.call("get_job", {"job": job, "schedd": schedd or ""})
+        if not isinstance(found, dict) or "obstacles" not in found:
+            raise ServerError(f"Demand server {client.url}, get_job: the reply has no job.")
+        return found
+
+    return with_first_token(client_of(settings(variables, SERVER)), tokens.values(), read)
+
+
+def read_demand(variables: Any, sites: dict, tokens: dict) -> dict:
+    """Return {"demand", "supply"} for these sites, {host: definition}, or the failure."""
+    known = [site["site"] for site in sites.values() if site["queue"]]
+    # A site whose queue is unknown is not named and keeps its leases: its glideins may still start. Neither are sites
+    # of the same name, which the plan leaves out.
+    names = sorted(name for name in set(known) if known.count(name) == 1)
+    wanted = {"sites": names, "attributes": accepted_attributes(sites.values()) or None}
+
+    def read(client):
+        return client.call("get_demand", wanted), client.call("get_supply")
+
+    try:
+        demand, supply = with_first_token(client_of(settings(variables, SERVER)), tokens.values(), read)
+    except GlideinError as error:
+        return {"failed": True, "msg": str(error)}
+    return {"demand": demand, "supply": supply}
+
+
+def plan_sites(variables: Any, sites: dict, demand: dict, supply: dict, explain: Optional[str] = None) -> dict:
+    """Return the result of make_plan with `as_of` and the `errors` of sites, or the failure.
+
+    sites: {host: definition}; demand, supply: of the demand server; explain: id of a demand group.
+    """
+    now_s = int(time.time())
+    try:
+        options = settings(variables, PLAN)
+        checked, errors = read_sites(options["glidein_deployment"], list(sites.values()))
+        max_age_s = options["glidein_max_demand_age"]
+        plan = make_plan(demand, supply, checked, now_s, max_age_s, explain, options_of(options))
+    except MissingLibraryError as error:
+        return {"failed": True, "msg": f"{missing_required_lib('htcondor')} {error}"}
+    except GlideinError as error:
+        return {"failed": True, "msg": str(error)}
+    return dict(plan, as_of=now_s, errors=errors)
+
+
+def lease_jobs(variables: Any, plan: dict, tokens: dict) -> dict:
+    """Request the leases of a plan, site by site; return {"plan", "limited", "errors"}.
+
+    plan: of plan_sites; tokens: {site: token}; a site without a token requests none. In the result, `plan` has the
+    items without the glideins whose jobs were not granted, `limited` is {site: jobs} of sites whose own lease limit
+    reduced the grant, and `errors` has the sites whose request failed, which order nothing new. If one failed, the
+    result is also `failed`.
+    """
+    limits = {}
+
+    def lease(site, jobs):
+        answer = connect(tokens[site]).lease(site, jobs, ttl_s, server["glidein_deployment"])
+        limits[site] = answer["site_limit"]
+        return answer["granted"]
+
+    try:
+        server = settings(variables, SERVER)
+        ttl_s = settings(variables, LEASE)["glidein_lease_ttl"]
+        if ttl_s < 1:
+            raise InputError(invalid("glidein_lease_ttl", ttl_s, "a whole number of seconds of at least 1"))
+        requests = {site: entries for site, entries in plan["lease_requests"].items() if site in tokens}
+        connect = client_of(server)
+    except GlideinError as error:
+        # Without a lease, another controller may order for the same jobs.
+        trimmed = trim(plan["plan"], dict.fromkeys(plan["lease_requests"]))
+        return {"failed": True, "msg": str(error), "plan": trimmed, "limited": {}, "errors": []}
+    granted, failed = request_leases(requests, lease)
+    limited = {site: limit for site, limit in sorted(limits.items()) if limit is not None}
+    trimmed = trim(plan["plan"], {site: granted.get(site) for site in requests}, limited)
+    errors = _errors(failed)
+    text = "; ".join(f"{one['site']}: {one['error']}" for one in errors)
+    return {"failed": bool(errors), "msg": text, "plan": trimmed, "limited": limited, "errors": errors}
+
+
+def to_result(step: dict) -> dict:
+    """Return the result of a step whose `plan` has PlanItems in plain containers, for a result of Ansible."""
+    return dict(step, plan=[item.result() for item in step["plan"]]) if "plan" in step else step
+
+
+def from_result(step: dict) -> dict:
+    """Return the result of a step that to_result has changed."""
+    return dict(step, plan=[PlanItem(**item) for item in step["plan"]]) if "plan" in step else step
+
+
+def orders(sites: dict, items: list, supply: dict) -> dict:
+    """Return {host: {"plan", "summaries_since"}}: the options of the module glideins at sites whose queue is known.
+
+    items: PlanItems that the leases left; supply: of the demand server.
+    """
+    since = supply.get("summaries_until") or {}
+    return {
+        host: {
+            "plan": [item.order() for item in items if item.site == site["site"]],
+            "summaries_since": since.get(site["site"], 0),
+        }
+        for host, site in sites.items()
+        if site["error"] is None
+    }
+
+
+def send_reports(variables: Any, reports: list, tokens: dict) -> list:
+    """Send the reports, [{"site", "report"}], each with its site's token; return the failures, [{"site", "error"}].
+
+    Sites without a token are not reported. Raises InputError.
+    """
+    server = settings(variables, SERVER)
+    connect = client_of(server)
+    failed, no_answer = {}, None
+    for one in reports:
+        site = one["site"]
+        if site not in tokens:
+            continue
+        try:
+            # If the server does not answer, the reports of the other sites would fail after the same long wait.
+            if no_answer:
+                raise no_answer
+            _send(connect(tokens[site]), site, one["report"], server["glidein_deployment"])
+        except NoAnswerError as error:
+            failed[site] = no_answer = error
+        except ServerError as error:
+            failed[site] = error
+    return _errors(failed)
+
+
+def _send(client, site, report, deployment):
+    """Send the report of one site. Raises ServerError."""
+    completed = {"as_of": int(time.time()), "error": None, "entries": [], "orphans": 0, **report}
+    answer = client.call("report", {**completed, "site": site, "deployment": deployment})
+    if not isinstance(answer, dict) or answer.get("accepted") is not True:
+        raise ServerError(f"Demand server {client.url}, report: not accepted: {answer!r}")
+
+
+def _errors(failed):
+    return [{"site": site, "error": str(error)} for site, error in sorted(failed.items())]

@@ -1,0 +1,100 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: cycle_plan
+short_description: Plan the glideins of all hosts of the play, and lease the jobs that they are meant for
+version_added: 0.1.0
+description:
+  - This is internal and may change in any version.
+  - Runs once, on the controller. It reads the variables of all hosts of the play, and C(cycle_session) and
+    C(cycle_queue), the results of M(glidein.ops.ssh_session) and M(glidein.ops.queue_info). It reads the demand server.
+  - A site whose variables are invalid, or whose queue is not known, does not fail the task and is left as it is. In a
+    cycle, a missing demand or an invalid plan does not either. M(glidein.ops.cycle_report) reports both.
+author:
+  - the glidein.ops authors (@glidein-ops)
+extends_documentation_fragment:
+  - glidein.ops.attributes
+  - glidein.ops.attributes.actiongroup_glidein
+attributes:
+  check_mode:
+    support: full
+    details: In check mode no lease is requested.
+  diff_mode:
+    support: none
+options:
+  lease:
+    description:
+      - Whether to lease the jobs, and to return the orders of a cycle. Otherwise the plan is returned for people and
+        programs.
+    type: bool
+    default: true
+  validate:
+    description:
+      - Whether to check the variables of the sites and of the plan only. An invalid one is an error.
+    type: bool
+    default: false
+  explain:
+    description:
+      - Id of a demand group. Without O(lease), the result then gives the reason why each entry serves it or does not.
+    type: str
+  job:
+    description:
+      - A job, such as C(123.0) or C(SCHEDD#123.0), whose group is to be explained. Nothing is leased.
+    type: str
+  schedd:
+    description:
+      - Name of the schedd of O(job).
+    type: str
+requirements:
+  - requests (Python library, on the controller)
+  - htcondor (Python library, on the controller), when jobs have Requirements
+seealso:
+  - module: glidein.ops.cycle_report
+"""
+
+EXAMPLES = r"""
+- name: Plan the glideins of all sites, and lease the jobs that they are meant for
+  glidein.ops.cycle_plan:
+  delegate_to: localhost
+  run_once: true
+  register: cycle_plan
+"""
+
+RETURN = r"""
+sites:
+  description: The definition of each site, by host, with its C(queue) or an C(error).
+  returned: success
+  type: dict
+demand:
+  description: The replies C(demand) and C(supply) of the demand server, or C(failed) with C(msg).
+  returned: success, except with O(validate)
+  type: dict
+plan:
+  description: The plan, with its reasons; C(failed) with C(msg), or empty without demand.
+  returned: success, except with O(validate)
+  type: dict
+lease:
+  description: The plan less the glideins whose jobs were not granted, and the failed requests.
+  returned: with O(lease)
+  type: dict
+orders:
+  description: C(plan) and C(summaries_since) of M(glidein.ops.glideins), for each host whose queue is known.
+  returned: with O(lease)
+  type: dict
+lines:
+  description: The table of the playbook C(status).
+  returned: without O(lease)
+  type: list
+  elements: str
+state:
+  description: The same for programs.
+  returned: without O(lease)
+  type: dict
+job:
+  description: The demand server's reply about O(job).
+  returned: with O(job)
+  type: dict
+"""

@@ -1,0 +1,447 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of the steps of a cycle that run on the controller, with a stand-in for the demand server."""
+
+import json
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle, demand_client
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import classad
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import GUARD, options_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import PlanItem
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.tests.unit.support.builders import (
+    NOW,
+    demand,
+    group,
+    queue,
+    raw_entry,
+    supplied,
+    supply,
+)
+from ansible_collections.glidein.ops.tests.unit.support.pyglidein_server import pyglidein_server
+from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
+
+TOKEN = "token-of-lab"  # noqa: S105
+REFUSED = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "Unauthorized"}}
+UNREACHABLE = {"glidein_demand_url": "http://127.0.0.1:9"}
+NO_DEMAND = {"groups": []}
+NO_SUPPLY = {"entries": []}
+
+
+@pytest.fixture(autouse=True)
+def now(monkeypatch):
+    monkeypatch.setattr(cycle.time, "time", lambda: NOW)
+
+
+def variables(server=None, **more):
+    return dict({"glidein_demand_url": server.url} if server else {}, **more)
+
+
+def site(name="lab", **changes):
+    """Return the definition of a site with an empty queue."""
+    return dict(
+        {
+            "site": name,
+            "scheduler": "slurm",
+            "scheduler_options": {},
+            "entries": {"main": raw_entry()},
+            "limits": {},
+            "budget": {},
+            "eagerness": None,
+            "queue": queue({("main", "core"): {}}, name),
+            "error": None,
+        },
+        **changes,
+    )
+
+
+def sites(*given):
+    return {f"login-{number}": one for number, one in enumerate(given)}
+
+
+def plan(*given, groups=None, known=None, explain=None, **more):
+    wanted = demand(*([group(count=2)] if groups is None else groups))
+    return cycle.plan_sites(more, sites(*given), wanted, known or supply(), explain)
+
+
+def presents(result):
+    return {item.site: item.present for item in result["plan"]}
+
+
+def calls(server):
+    return [request for _path, _headers, request in server.requests]
+
+
+def sent_tokens(server):
+    return [headers.get("Authorization") for _path, headers, _request in server.requests]
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({"glidein_allocation": "fair"}, "value of glidein_allocation must be one of: priority, spread, got: fair"),
+        ({"glidein_order": ["colour"]}, "value of glidein_order must be one or more of: cpus, -cpus,"),
+        (
+            {"glidein_deployment_limits": {"nodes": 1}},
+            "glidein_deployment_limits.nodes. Supported parameters include: ",
+        ),
+        ({"glidein_deployment_limits": {"total": "many"}}, "'total' is of type"),
+        (
+            {"glidein_deployment_limits": {"total": -1}},
+            "glidein_deployment_limits.total: -1 is invalid; expected a whole number of at least 0",
+        ),
+        ({"glidein_guard": {"speed": 1}}, "glidein_guard.speed. Supported parameters include: "),
+        ({"glidein_guard": {"ramp_first": 0}}, "glidein_guard.ramp_first: 0 is invalid; expected a whole number of at"),
+        ({"glidein_guard": {"cancel_delay": -1}}, "glidein_guard.cancel_delay: -1 is invalid; expected a whole number"),
+    ],
+)
+def test_an_invalid_variable_of_the_plan_is_named_with_its_value_and_the_allowed_values(given, words):
+    result = plan(site(), **given)
+    assert result["failed"]
+    assert words in result["msg"]
+    with pytest.raises(InputError) as error:
+        cycle.validate(given, {})
+    assert words in str(error.value)
+
+
+def test_without_variables_the_plan_has_its_defaults():
+    assert options_of(cycle.settings({}, cycle.PLAN)) == {
+        "allocation": "priority",
+        "order": ["gpus", "memory", "cpus", "disk"],
+        "limits": dict.fromkeys(("queued", "total", "per_cycle", "cores", "gpus")),
+        "guard": GUARD,
+    }
+
+
+def test_a_variable_that_cannot_be_read_is_named():
+    hidden = Unreadable("glidein_guard", {})
+    assert cycle.plan_sites(hidden, {}, NO_DEMAND, NO_SUPPLY)["msg"].startswith("glidein_guard: ")
+
+
+def test_the_errors_of_all_sites_are_named_at_once():
+    wrong = site("odd", entries={"main": raw_entry(walltime="x")})
+    unread = site("unread", queue=None, error="glidein_limits: 3 is invalid; expected a mapping")
+    cycle.validate({}, sites(site()))
+    with pytest.raises(InputError) as error:
+        cycle.validate({}, sites(wrong, site(), unread))
+    first, second = error.value.problems
+    assert first == "unread: glidein_limits: 3 is invalid; expected a mapping"
+    assert second.startswith("odd: glidein_entries.main.walltime: 'x'")
+
+
+# Demand
+
+
+def test_demand_is_read_for_sites_whose_queue_is_known_with_the_attributes_that_they_refer_to(server):
+    server.say(lambda request: {"result": {"method": request["method"]}})
+    entries = {"main": raw_entry(accept_requirements='TARGET.ProjectName == "icecube"')}
+    given = sites(site(entries=entries), site("away", queue=None), site("twin"), site("twin"), site("b"))
+    found = cycle.read_demand(variables(server), given, {})
+    assert found == {"demand": {"method": "get_demand"}, "supply": {"method": "get_supply"}}
+    assert [call["params"] for call in calls(server)] == [
+        {"sites": ["b", "lab"], "attributes": ["ProjectName"]},
+        {},
+    ]
+
+
+def test_any_token_that_is_not_refused_reads_the_demand(server):
+    server.say(lambda _request: {"result": {}} if sent_tokens(server)[-1] == "Bearer good" else REFUSED)
+    tokens = {"new": "new-site", "lab": "good", "b": "other"}
+    assert "failed" not in cycle.read_demand(variables(server), {}, tokens)
+    assert sent_tokens(server) == ["Bearer new-site", "Bearer good", "Bearer good"]
+    result = cycle.read_demand(variables(server), {}, {"new": "new-site", "old": "old-site"})
+    assert "JSON-RPC error -32001" in result["msg"]
+    assert "correct glidein_demand_token, or run glidein.ops.deploy" in result["msg"]
+
+
+def test_other_errors_are_not_tried_again_and_show_no_token(server):
+    server.say({"error": {"code": -32603, "message": f"Internal error of {TOKEN}"}}, 500)
+    result = cycle.read_demand(variables(server), {}, {"lab": TOKEN, "b": "other"})
+    assert "Internal error of ********" in result["msg"]
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ({}, "missing required arguments: glidein_demand_url"),
+        ({"glidein_demand_url": "nowhere"}, "glidein_demand_url: 'nowhere' is invalid"),
+        (UNREACHABLE, "no answer: Connection refused"),
+    ],
+)
+def test_a_demand_that_cannot_be_read_is_a_failure_with_its_reason(given, words):
+    result = cycle.read_demand(given, sites(site()), {"lab": TOKEN})
+    assert result["failed"]
+    assert words in result["msg"]
+
+
+def test_without_the_library_requests_the_failure_names_it(monkeypatch):
+    monkeypatch.setattr(demand_client, "requests", None)
+    assert "requests" in cycle.read_demand(UNREACHABLE, {}, {})["msg"]
+
+
+@pytest.mark.parametrize("tokens", [{}, {"lab": "0123456789abcdef", "b": "fedcba9876543210"}])
+def test_a_pyglidein_server_is_named_with_the_remedy(tokens):
+    with pyglidein_server() as (url, called):
+        result = cycle.read_demand({"glidein_demand_url": url}, sites(site()), tokens)
+    assert result["msg"] == (
+        f"Demand server {url}/jsonrpc, get_demand: HTTP 400, JSON-RPC error -32601: Method not found. This looks like "
+        "a PyGlidein server, which cannot serve glidein.ops. Install the demand server with glidein.ops.deploy, which "
+        "also answers PyGlidein's clients, and set glidein_demand_url to its address"
+    )
+    assert set(called) == {"get_demand"}
+
+
+def test_a_job_is_read_with_its_schedd(server):
+    job = {"job": "1.0", "schedd": "cm", "state": "idle", "obstacles": []}
+    server.result(job)
+    assert cycle.read_job(variables(server), {"lab": TOKEN}, "1.0", "cm") == job
+    assert (sent_tokens(server), calls(server)[0]["method"]) == ([f"Bearer {TOKEN}"], "get_job")
+    assert calls(server)[0]["params"] == {"job": "1.0", "schedd": "cm"}
+
+
+@pytest.mark.parametrize("result", [None, {}, [], "x"])
+def test_a_reply_without_a_job_is_an_error(server, result):
+    server.result(result)
+    with pytest.raises(GlideinError, match="get_job: the reply has no job"):
+        cycle.read_job(variables(server), {}, "1.0", None)
+
+
+# Plan
+
+
+def test_a_plan_is_for_all_sites():
+    result = plan(site(), site("away", queue=None, error="Connection timed out"))
+    assert presents(result) == {"lab": 2, "away": None}
+    assert (result["as_of"], result["unserved"], result["errors"]) == (NOW, [], [])
+
+
+def test_a_site_with_a_mistake_does_not_stop_the_others():
+    odd = site("odd", entries={"main": raw_entry(walltime="x")})
+    directive = site("array", entries={"main": raw_entry(directives=["--array=1-9"])})
+    result = plan(site(), odd, directive)
+    assert presents(result) == {"lab": 2}
+    assert [(error["site"], error["error"].split(":")[0]) for error in result["errors"]] == [
+        ("odd", "glidein_entries.main.walltime"),
+        ("array", "glidein_entries.main.directives[0]"),
+    ]
+    # Its free slots take jobs all the same.
+    free = {"cpus": 1, "memory_mb": 1024, "disk_mb": 100, "gpus": 0, "count": 1}
+    known = supply(supplied(registered=1, free=[free], site_name="odd"))
+    assert presents(plan(site(), odd, known=known)) == {"lab": 1}
+
+
+def test_sites_of_one_name_are_left_out_and_do_not_stop_the_others():
+    result = plan(site("twin"), site(), site("twin", entries={"main": raw_entry(walltime="x")}))
+    assert presents(result) == {"lab": 2}
+    assert [error["site"] for error in result["errors"]] == ["twin"]
+    assert "glidein_site: 'twin' is the name of 2 sites" in result["errors"][0]["error"]
+
+
+def test_the_variables_of_the_deployment_change_the_plan():
+    given = [site(name) for name in "xy"]
+    shared = {"glidein_allocation": "spread", "glidein_deployment_limits": {"total": 4}}
+    groups = [group(count=6)]
+    assert presents(plan(*given, groups=groups, glidein_guard={"ramp_first": 1}, **shared)) == {"x": 1, "y": 1}
+    assert presents(plan(*given, groups=groups, glidein_guard={"enabled": "no"}, **shared)) == {"x": 2, "y": 2}
+    young = site(queue=queue({("main", "core"): {"queued": 2, "oldest_queued_s": 60}}))
+    kept = [presents(plan(young, groups=[], glidein_guard={"cancel_delay": delay}))["lab"] for delay in (0, 30, 120)]
+    assert kept == [0, 0, 2]
+
+
+def test_invalid_demand_is_a_failure():
+    assert "demand.groups[0].count: -2" in plan(site(), groups=[group(count=-2)])["msg"]
+
+
+def test_a_plan_explains_a_group():
+    (row,) = plan(site(), explain="a")["explanation"]
+    assert (row["site"], row["serves"], row["reason"]) == ("lab", 2, "fits 1 job per glidein")
+
+
+@pytest.mark.skipif(classad.classad2 is None, reason="needs the Python library htcondor")
+def test_accept_requirements_that_cannot_be_read_are_an_error_of_their_site():
+    result = plan(site(), site("odd", entries={"main": raw_entry(accept_requirements="Owner ==")}))
+    assert presents(result) == {"lab": 2}
+    assert "glidein_entries.main.accept_requirements: 'Owner =='" in result["errors"][0]["error"]
+
+
+def test_without_the_library_requirements_are_a_failure_that_names_it(monkeypatch):
+    monkeypatch.setattr(classad, "classad2", None)
+    assert presents(plan(site())) == {"lab": 2}
+    result = plan(site(), groups=[group(requirements="TARGET.HasCVMFS")])
+    assert result["failed"]
+    assert "htcondor" in result["msg"]
+
+
+def test_a_plan_is_the_same_after_its_way_through_a_result_of_ansible():
+    made = plan(site(), groups=[group(count=2)], glidein_guard={"ramp_first": 1})
+    (item,) = cycle.from_result(json.loads(json.dumps(cycle.to_result(made))))["plan"]
+    assert item.order() == made["plan"][0].order()
+    assert item.with_queued(0, "note").reason == f"{made['plan'][0].reason}; note"
+    assert cycle.from_result(cycle.to_result({})) == {}
+
+
+# Leases
+
+
+def lease(given, names=("lab",), tokens=None, **more):
+    made = plan(*map(site, names), groups=[group(count=2 * len(names))], glidein_allocation="spread")
+    tokens = {name: f"token-of-{name}" for name in names} if tokens is None else tokens
+    return cycle.lease_jobs(dict(given, **more), made, tokens)
+
+
+def granting(*rounds):
+    """Return a server's answers, one for each request, that grant {site: jobs} of group `a`."""
+    left = {}
+    for grants in rounds:
+        for name, jobs in grants.items():
+            left.setdefault(name, []).append(jobs)
+
+    def answer(request):
+        jobs = left[request["params"]["site"]].pop(0)
+        if isinstance(jobs, str):
+            return {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": jobs}}
+        return {"jsonrpc": "2.0", "id": 1, "result": {"granted": {"main": {"a": jobs}}, "expires": NOW + 1800}}
+
+    return answer
+
+
+def test_each_site_leases_the_jobs_of_the_plan_with_its_own_token(server):
+    server.say(granting({"lab": 2, "away": 2}))
+    result = lease(variables(server), ("lab", "away"), glidein_lease_ttl=900, glidein_deployment="ops")
+    assert sent_tokens(server) == ["Bearer token-of-away", "Bearer token-of-lab"]
+    assert (calls(server)[1]["method"], calls(server)[1]["params"]) == (
+        "lease",
+        {"site": "lab", "entries": {"main": {"a": 2}}, "ttl_s": 900, "deployment": "ops"},
+    )
+    assert presents(result) == {"lab": 2, "away": 2}
+    assert (result["failed"], result["errors"], result["limited"]) == (False, [], {})
+
+
+def test_a_grant_that_the_sites_limit_reduced_is_named_with_the_limit(server):
+    answer = {"granted": {"main": {"a": 1}}, "expires": NOW + 1800, "site_limit": 1}
+    server.result(answer)
+    result = lease(variables(server))
+    assert (presents(result), result["limited"]) == ({"lab": 1}, {"lab": 1})
+
+
+def test_jobs_that_another_site_releases_are_requested_again(server):
+    server.say(granting({"away": 0, "lab": 2}, {"away": 2}))
+    assert presents(lease(variables(server), ("lab", "away"))) == {"lab": 2, "away": 2}
+    assert [call["params"]["site"] for call in calls(server)] == ["away", "lab", "away"]
+
+
+def test_without_a_lease_nothing_new_is_ordered_there_and_the_others_have_theirs(server):
+    server.say(granting({"away": "Unauthorized token-of-away", "lab": 2}))
+    result = lease(variables(server), ("lab", "away"))
+    assert result["failed"]
+    assert presents(result) == {"lab": 2, "away": 0}
+    assert [error["site"] for error in result["errors"]] == ["away"]
+    assert "Unauthorized ********" in result["errors"][0]["error"]
+    assert result["msg"].startswith("away: Demand server ")
+
+
+def test_a_server_that_does_not_respond_gets_one_request():
+    result = lease(UNREACHABLE, ("lab", "away"))
+    assert presents(result) == {"lab": 0, "away": 0}
+    assert [error["site"] for error in result["errors"]] == ["away", "lab"]
+    assert len({error["error"] for error in result["errors"]}) == 1
+
+
+def test_a_site_without_a_token_takes_no_lease(server):
+    server.say(granting({"lab": 0}))
+    result = lease(variables(server), ("lab", "away"), tokens={"lab": TOKEN})
+    assert presents(result) == {"lab": 0, "away": 2}
+    assert sent_tokens(server) == ["Bearer " + TOKEN]
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"granted": {}}, {"granted": {"main": {"a": "2"}}}, {"granted": {"main": {"a": -1}}}, []]
+)
+def test_an_invalid_grant_is_not_a_lease(server, answer):
+    server.result(answer)
+    result = lease(variables(server))
+    assert "lease: no grants: " in result["msg"]
+    assert presents(result) == {"lab": 0}
+
+
+@pytest.mark.parametrize(
+    "ttl, words",
+    [
+        (0, "glidein_lease_ttl: 0 is invalid; expected a whole number of seconds of at least 1"),
+        ("soon", "glidein_lease_ttl"),
+    ],
+)
+def test_with_an_invalid_lifetime_nothing_is_leased_or_ordered(server, ttl, words):
+    result = lease(variables(server), glidein_lease_ttl=ttl)
+    assert result["failed"]
+    assert words in result["msg"]
+    assert (presents(result), server.requests) == ({"lab": 0}, [])
+
+
+def test_orders_are_for_sites_whose_queue_is_known():
+    items = [PlanItem("lab", "main", "core", 3, 2, counted=1, running=4), PlanItem("b", "main", "core", 0, 0)]
+    order = {"entry": "main", "shape": "core", "kept_sick": 0, "cpus": 1, "registered": 0, "reason": ""}
+    known, unknown = dict(order, present=7, wanted=6), dict(order, present=None, wanted=None)
+    given = sites(site(), site("away", queue=None, error="no ssh"), site("b"), site("none"))
+    assert cycle.orders(given, items, {"summaries_until": {"lab": 7}}) == {
+        "login-0": {"plan": [known], "summaries_since": 7},
+        "login-2": {"plan": [unknown], "summaries_since": 0},
+        "login-3": {"plan": [], "summaries_since": 0},
+    }
+
+
+# Reports
+
+
+def report(given, *names, tokens=None, **changes):
+    told = dict({"as_of": NOW - 5, "entries": [{"entry": "main", "shape": "core"}], "orphans": 1}, **changes)
+    tokens = {name: f"token-of-{name}" for name in names} if tokens is None else tokens
+    return cycle.send_reports(given, [{"site": name, "report": told} for name in names], tokens)
+
+
+def test_each_site_reports_with_its_own_token_and_one_that_is_refused_stops_no_other(server):
+    server.say(lambda request: {"result": {"accepted": request["params"]["site"] != "away"}})
+    (error,) = report(variables(server), "away", "lab", summaries=None, unserved=[])
+    assert sent_tokens(server) == ["Bearer token-of-away", "Bearer token-of-lab"]
+    assert calls(server)[1]["params"] == {
+        "site": "lab",
+        "as_of": NOW - 5,
+        "error": None,
+        "orphans": 1,
+        "entries": [{"entry": "main", "shape": "core"}],
+        "summaries": None,
+        "unserved": [],
+        "deployment": "glidein",
+    }
+    assert error["site"] == "away"
+    assert "report: not accepted" in error["error"]
+
+
+def test_the_report_of_a_site_that_could_not_be_reached_has_its_error_and_a_time(server):
+    server.result({"accepted": True})
+    assert cycle.send_reports(variables(server), [{"site": "lab", "report": {"error": "no ssh"}}], {"lab": TOKEN}) == []
+    sent = calls(server)[0]["params"]
+    assert (sent["error"], sent["entries"], sent["as_of"]) == ("no ssh", [], NOW)
+
+
+def test_a_site_without_a_token_is_not_reported(server):
+    assert (report(variables(server), "lab", tokens={}), server.requests) == ([], [])
+
+
+def test_a_server_that_does_not_respond_gets_one_report(monkeypatch):
+    asked = []
+
+    def post(url, **more):
+        asked.append(url)
+        raise demand_client.requests.exceptions.ConnectionError("refused")
+
+    monkeypatch.setattr(demand_client.requests, "post", post)
+    errors = report(UNREACHABLE, "lab", "away")
+    assert len(asked) == 1
+    assert [error["site"] for error in errors if "no answer: refused" in error["error"]] == ["away", "lab"]
