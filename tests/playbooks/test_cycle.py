@@ -284,7 +284,7 @@ def test_check_mode_shows_the_plan_and_the_scripts_and_changes_nothing(deploymen
     assert cycle.status == 0, cycle.output
     assert "TO SUBMIT" in cycle.shown
     assert "+#!/bin/sh" in cycle.output
-    for words in ("--partition=cpu", "--time=02:00:00", "GLIDEIN_SCRATCH=", "/scratch/pilot"):
+    for words in ("--partition=cpu", "--time=2:00:00", "GLIDEIN_SCRATCH=", "/scratch/pilot"):
         assert words in cycle.output, cycle.output
     assert cycle.shown.endswith("Check mode: nothing was leased, submitted, cancelled or reported.")
     assert deployment.slurm.jobs() == []
