@@ -173,8 +173,8 @@ def test_slurm_accepts_a_job_of_each_proposed_size(proposed):
 def test_a_profile_gets_the_account_and_what_differs_becomes_a_question(slurm_accounting, tmp_path):
     delta = discover_pilot(tmp_path, profile="ncsa-delta")
     assert list(delta.entries) == ["cpu"], delta
-    assert delta.entries["cpu"]["account"] == "physics"
-    assert "# TODO: the queue allows 2h only, the entry asks for 48h" in delta.text, delta
+    assert (delta.entries["cpu"]["account"], delta.entries["cpu"]["walltime"]) == ("physics", "2h"), delta
+    assert '# TODO: nodes have 16 cores, the shape "node" asks for 128' in delta.text, delta
     assert "# Sources of profile ncsa-delta, read on " in delta.text
     assert (
         delta.left_out["gpuA100x4, gpuA100x8, gpuA40x4, gpuH200x8"] == "the queue of profile ncsa-delta does not exist"

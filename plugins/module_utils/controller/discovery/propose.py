@@ -28,7 +28,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import check_e
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import as_name, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word
-from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
+from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text, parse_duration
 
 # Cautious limits of an entry, below the collection's defaults. Idle whole nodes and GPUs cost more.
 LIMITS = {"queued": 5, "total": 50, "per_cycle": 5}
@@ -89,10 +89,10 @@ def propose(facts, nodes=None, batch_system=None, existing=(), measured=None, pr
         proposal.ask(("glidein_entries",), f"{reason}; describe at least one entry (docs/variables.md)")
     if profile:
         remarks_of_profile(proposal, profile)
-    known = profile and profile["scratch"]
+    scratch = profile and profile["scratch"]
     if not _probed_scratch(proposal, nodes, measured, list(queues)):
-        if known:
-            proposal.set(("glidein_scratch",), known["value"], source_text(profile, known["source"]))
+        if scratch:
+            proposal.set(("glidein_scratch",), scratch["value"], source_text(profile, scratch["source"]))
         else:
             _scratch(proposal, facts["environment"], list(queues), disks_known)
     _site_limits(proposal, facts)
@@ -291,6 +291,7 @@ class _Entry:
         self.proposal = proposal
         self.facts = facts
         self.batch_system = batch_system
+        # None if the facts do not state the queue of a profile's entry.
         self.queue = queue
         self.name = name
         self.path = ("glidein_entries", name)
@@ -315,14 +316,19 @@ class _Entry:
         self._walltime()
         self._shapes(gpu_only)
         self._resources()
-        self._limits()
+        shapes = self.proposal.entries[self.name].get("shapes", {})
+        costly = self.has_gpus or any(shape.get("whole_node") for shape in shapes.values())
+        self._limits(dict(COSTLY_LIMITS if costly else LIMITS), "cautious; raise them when glideins run well")
         if is_word(self.queue.get("qos")):
             self._set("directives", [f"--qos={self.queue['qos']}"], "the QOS of yours that this queue accepts")
         self._seen()
         self._check()
 
     def propose_known(self, profile):
-        """Add the entry of a profile. Where the login node contradicts it, ask the operator."""
+        """Add the entry of a profile, within the walltime and the limits of its queue.
+
+        Other values that the login node contradicts become open questions.
+        """
         source = source_text(profile, profile["entry_sources"][self.name])
         if self.groups:
             source += f". The login node states {sizes.describe_groups(self.queue)}"
@@ -333,10 +339,21 @@ class _Entry:
             cpu_size, gpu_sizes = sizes.node_sizes(self.queue, self.groups, enforced, self.node, False)
             known = [size for size in [cpu_size, *gpu_sizes] if size]
             self.disk_known = bool(known) and all(size.disk_known for size in known)
-            for seen in {size.corrections for size in known} - {""}:
+            for seen in sorted({size.corrections for size in known} - {""}):
                 self._ask("", f"the probe saw a node of {seen} only; shapes must not be larger")
         self._seen()
-        for sentence in drift(self.facts, {self.name: self.proposal.entries[self.name]}):
+        entry = self.proposal.entries[self.name]
+        walltime = entry["walltime"]
+        # An entry without a queue runs in any of them: the batch system chooses one for each job.
+        if self.queue and entry.get("queue"):
+            self._limits(dict(LIMITS, **entry.get("limits", {})))
+            limit_s = self.queue["walltime_s"]
+            if limit_s is not None and limit_s < parse_duration(walltime):
+                limit = self._source("walltime_s", "the queue's limit")
+                self._set("walltime", duration_text(limit_s), f"{limit}; the profile states {walltime}")
+            # Not compared: the profile may be below the queue's limit on purpose.
+            walltime = limit_s or walltime
+        for sentence in drift(self.facts, {self.name: dict(entry, walltime=walltime)}):
             self._ask("", sentence.replace(f"{self.name}: ", "", 1))
 
     def _set(self, key, value, source=""):
@@ -470,10 +487,8 @@ class _Entry:
                 "resources", "the batch system's unit of memory is unknown (docs/batch-systems)", "{memory_unit: MB}"
             )
 
-    def _limits(self):
-        shapes = self.proposal.entries[self.name].get("shapes", {})
-        costly = self.has_gpus or any(shape.get("whole_node") for shape in shapes.values())
-        limits = dict(COSTLY_LIMITS if costly else LIMITS)
+    def _limits(self, limits, otherwise=""):
+        """Set these limits, lowered to those of the batch system. otherwise: their comment if none is lowered."""
         names = usable_accounts(self.queue, self.facts["accounts"]) or []
         of_accounts = [account for account in self.facts["accounts"] if account["name"] in names]
         sources = []
@@ -495,7 +510,7 @@ class _Entry:
         if max_array is not None and max_array < limits["per_cycle"]:
             limits["array"] = max(1, max_array)
             sources.append("largest array of the batch system")
-        self._set("limits", limits, "; ".join(sources) or "cautious; raise them when glideins run well")
+        self._set("limits", limits, "; ".join(sources) or otherwise)
 
     def _seen(self):
         """Add what the login node and the probe show about the nodes."""

@@ -62,10 +62,18 @@ def test_a_change_of_the_proposal_does_not_change_the_profile():
     assert load_profile("tacc-frontera")["entries"]["small"]["limits"]["total"] == 15
 
 
-def test_what_the_login_node_contradicts_is_a_question():
-    proposal = proposed(dict(SMALL, walltime_s=3600), dict(FLEX, max_queued=1))
-    assert questions(proposal, "small") == ["the queue allows 1h only, the entry asks for 48h"]
-    assert [text[:38] for text in questions(proposal, "flex")] == ["you may have 1 queued jobs there, limi"]
+def test_a_walltime_and_limits_above_those_of_the_queue_are_lowered():
+    proposal = proposed(dict(SMALL, walltime_s=3600, max_queued=1), dict(FLEX, walltime_s=2592000))
+    assert proposal.entries["small"]["walltime"] == "1h"
+    assert proposal.sources[("glidein_entries", "small", "walltime")] == "the queue's limit; the profile states 48h"
+    assert proposal.entries["small"]["limits"] == {"queued": 1, "total": 1, "per_cycle": 1, "array": 1}
+    assert proposal.entries["flex"]["walltime"] == load_profile("tacc-frontera")["entries"]["flex"]["walltime"]
+    assert questions(proposal, "small") == questions(proposal, "flex") == []
+
+
+def test_a_size_that_no_node_has_is_a_question():
+    proposal = proposed(queue("small", group(16, 192000)), FLEX)
+    assert questions(proposal, "small") == ['nodes have 16 cores, the shape "node" asks for 56']
 
 
 def test_an_entry_whose_queue_is_missing_or_unusable_is_left_out():
