@@ -9,6 +9,7 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
+  - This is internal and may change in any version.
   - Returns an error for each variable of the hosts whose name begins with C(glidein_) and that the collection does not
     have. A variable that another variable of the host refers to is accepted.
   - Also returns an error for each token and each name of a site, deployment, entry or shape that YAML reads as a
