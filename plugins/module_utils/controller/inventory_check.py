@@ -82,8 +82,9 @@ def hosts_without_token(hostvars: Any, hosts: list) -> list:
     """Return the hosts of sites that are not revoked and have no token of the demand server."""
     without = []
     for host in hosts:
-        token, error = read_variable(hostvars[host], "glidein_demand_token")
-        revoked = boolean(read_variable(hostvars[host], "glidein_revoked")[0] or False, strict=False)
+        variables = hostvars[host]
+        token, error = read_variable(variables, "glidein_demand_token")
+        revoked = boolean(read_variable(variables, "glidein_revoked")[0] or False, strict=False)
         if token in (None, "") and not error and not revoked:
             without.append(host)
     return without
@@ -92,13 +93,13 @@ def hosts_without_token(hostvars: Any, hosts: list) -> list:
 class _Site:
     """The variables of a site's host, and their errors."""
 
-    def __init__(self, hostvars, host):
+    def __init__(self, hostvars: Any, host: str) -> None:
         self.host = host
         self.variables = hostvars[host]
         self.definition, self.errors = read_site(hostvars, host, self.variables)
         self.name = self.definition["site"]
-        self.errors += [self.definition["error"], site_token(self.variables)[1]]
-        self._read("glidein_demand_token")
+        token_error = read_variable(self.variables, "glidein_demand_token")[1] or site_token(self.variables)[1]
+        self.errors += [self.definition["error"], token_error]
         self._read("glidein_collector", "", _COLLECTOR, "HOST or HOST:PORT of the collector that glideins join")
         self._read(
             "glidein_demand_url", "", _DEMAND_URL, "the demand server's address, such as http://cm.example.org:11001"
@@ -108,7 +109,7 @@ class _Site:
         self.log_s3 = self._read("glidein_log_s3")
         self.queue_wait = self._read("glidein_queue_wait", DEFAULT_QUEUE_WAIT)
 
-    def _read(self, name, default=None, pattern=None, expected=""):
+    def _read(self, name: str, default: Any = None, pattern: Optional[re.Pattern] = None, expected: str = "") -> Any:
         """Return a variable, or the default if it is missing. Add to the errors why it cannot be read or is invalid."""
         value, error = read_variable(self.variables, name)
         value = default if value is None else value
@@ -117,7 +118,7 @@ class _Site:
         self.errors.append(error)
         return value
 
-    def log_errors(self, has_valid_entries):
+    def log_errors(self, has_valid_entries: bool) -> list:
         """Return why glideins could not upload their logs."""
         if not self.log_s3:
             return []
@@ -129,7 +130,7 @@ class _Site:
             return error.problems
         return []
 
-    def lifetime_errors(self, entries, renewal, credential_expires):
+    def lifetime_errors(self, entries: dict, renewal: Optional[_Renewal], credential_expires: Callable) -> list:
         """Return why a token may expire before the glidein that uses it ends. entries: of entries.normalise_site."""
         wait_s = parse_duration(self.queue_wait)
         if wait_s is None:
@@ -149,7 +150,8 @@ class _Site:
         ]
 
 
-def _supplied_token_errors(path, needed_s, cause, credential_expires):
+def _supplied_token_errors(path: str, needed_s: int, cause: str, credential_expires: Callable) -> list:
+    """Return why the token in a file of the controller cannot be used for so many seconds."""
     # The role site reports a missing file.
     if not os.path.isfile(path):
         return []
@@ -165,7 +167,7 @@ def _supplied_token_errors(path, needed_s, cause, credential_expires):
     ]
 
 
-def _plan(variables):
+def _plan(variables: Any) -> tuple:
     """Return (name of the deployment, errors of the variables of the plan). variables: of one host."""
     deployment = "glidein"
     try:
@@ -177,7 +179,7 @@ def _plan(variables):
     return deployment, []
 
 
-def _renewal(hostvars, manager):
+def _renewal(hostvars: Any, manager: str) -> tuple:
     """Return (_Renewal, error or None)."""
     value, error = read_variable(hostvars[manager], _RENEW_BEFORE)
     if error:
@@ -189,7 +191,7 @@ def _renewal(hostvars, manager):
     return _Renewal(manager, value, seconds), None
 
 
-def _by_error(found):
+def _by_error(found: list) -> list:
     """Return one line for each error. found: [(host or None, error or None)]."""
     hosts = {}
     for host, error in found:
