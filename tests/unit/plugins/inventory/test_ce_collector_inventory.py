@@ -82,7 +82,7 @@ class Catalogue:
         self.inventory = InventoryData()
 
     def query(self, collectors, timeout_s):
-        """Return the answers and failures, as collectors.query does."""
+        """Return the answers and failures, as ce_catalogue.query does."""
         self.asked.append(collectors)
         self.timeouts.add(timeout_s)
         records = {
@@ -154,16 +154,6 @@ def test_a_gateway_is_a_host_with_its_batch_system(catalogue):
     assert variables["glidein_scheduler_options"] == options
     assert variables["glidein_entries"]["main"]["queue"] == "cpu"
     assert catalogue.warnings == []
-
-
-def test_an_item_that_the_batch_system_refuses_is_skipped_and_named(catalogue):
-    transform = {"set_Owner": "root"}
-    catalogue.ads["central:9619"] = [
-        dict(CE, OSG_ResourceCatalog=[dict(CE["OSG_ResourceCatalog"][0], Transform=transform)])
-    ]
-    assert catalogue.read().get_host("ce1.example.org") is None
-    (warning,) = catalogue.warnings
-    assert "item 1 of the catalogue: glidein_entries.sc1.directives[0]: '+owner = \"root\"' is invalid" in warning
 
 
 def test_warnings_about_ads_can_be_turned_off(catalogue):
