@@ -151,6 +151,7 @@ def test_a_gateway_is_a_host_with_its_options(routed, options):
     [
         ({"MaxWallTime": None}, {"walltime": "24h"}),
         ({"MaxWallTime": 0}, {"walltime": "24h"}),
+        ({"Transform": {"set_BatchQueue": "cpu"}}, {"queue": "cpu"}),
         (
             {"CPUs": None, "WholeNode": True, "EstimatedCPUs": 16},
             {"shapes": {"pilot": dict(_size(16, 16000), whole_node=True)}},
@@ -235,10 +236,8 @@ def test_an_expression_of_transform_is_named_and_not_set():
 
 
 def test_vos_in_use_have_quotes_and_capitals():
-    assert only(dict(CE, OSG_ResourceCatalog=[dict(ITEM, AllowedVOs=['"OSG"', "/cms"])]))[1]["ce_allowed_vos"] == [
-        "/cms",
-        "osg",
-    ]
+    variables = only(dict(CE, OSG_ResourceCatalog=[dict(ITEM, AllowedVOs=['"OSG"', "/cms"])]))[1]
+    assert variables["ce_allowed_vos"] == ["/cms", "osg"]
 
 
 # --- several ads
