@@ -10,7 +10,7 @@ limit for unproven glideins is a limit like the others, so that the jobs that it
 from typing import Any, NamedTuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.budget import fit_in_budgets
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.guard import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.guard_rules import (
     cancel_delay,
     demand_sanity,
     overdue,
