@@ -1,47 +1,221 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The decision about all sites: fit, subtract, limit, pack, guard. Each stage takes values and returns a new one."""
+"""The plan of all sites: the order of the stages, and an item for each shape.
 
-from typing import NamedTuple
+Each stage takes values and returns new ones.
+"""
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import (
-    lease_requests_of,
+from collections import Counter
+from typing import NamedTuple, Optional
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import guard
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.assign import (
+    JobLimits,
+    Packed,
+    Redundant,
+    Subtracted,
+    pack,
+    redundant_glideins,
+    redundant_masks,
+    subtract,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import budget, eagerness, guard
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
+    FREE,
+    NEW,
+    OVERDUE,
+    QUEUED,
     entry_shapes,
     other_machines,
     withdraw_drained,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.explain import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_pool
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import job_classes_of, with_variants
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import lease_requests_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import (
+    Usage,
+    budgets_of,
+    is_budget_unknown,
+    unknown_budgets,
+    with_budget_notes,
+    withdraw_beyond_budgets,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import jobs_per_slot, part_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import Fit, Misfits
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import plan_options
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.reasons import (
+    KEPT,
     explanation,
     item_text,
     unserved_jobs,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import Fit
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_classes import (
-    job_classes_of,
-    with_variants,
-)
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import Usage
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.misfit import Misfits
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import plan_options
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pack import Packed, pack
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import (
-    decided_items,
-    without_jobs,
-)
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pool import read_pool
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.subtract import (
-    JobLimits,
-    Subtracted,
-    subtract,
-)
 
-# Two or three are usual, see _assign_jobs. The bound is for the pool in which two groups always take each other's
-# place.
+
+class PlanItem(NamedTuple):
+    """The item of one shape, from the decision over the leases to the report. Glideins are counted in the queue."""
+
+    site: str
+    entry: str
+    shape: str
+    queued: int  # glideins that should be queued
+    wanted: int  # the same before the guard, without redundant ones
+    # The glideins that are there now; None if the queue is not known: the entry is then left as it is.
+    counted: Optional[int] = None  # queued ones
+    running: Optional[int] = None
+    sick: Optional[int] = None
+    kept_sick: int = 0  # those that can never start and are not cancelled, at most one
+    long_queued: int = 0  # overdue ones among the counted, on which the plan does not rely
+    cpus: int = 1  # cores of a glidein
+    registered: int = 0  # glideins that the collector knows
+    jobs: dict = {}  # {kind of slot: jobs that have one}
+    serves: dict = {}  # {group id: jobs} of starting, queued and new glideins
+    waits: dict = {}  # {group id: (jobs, jobs per glidein)} of queued and new glideins
+    redundant: dict = {}  # {group id: jobs} of redundant glideins
+    unused: int = 0  # queued glideins that no job needs
+    limited_by: Optional[str] = None  # why jobs that fit get no more glideins, as text
+    text: str = ""  # the reason without the notes
+    notes: tuple = ()  # what changed the decision afterwards, as text
+
+    @property
+    def key(self):
+        """Return (site, entry, shape)."""
+        return self.site, self.entry, self.shape
+
+    @property
+    def path(self):
+        """Return (site, entry)."""
+        return self.site, self.entry
+
+    @property
+    def overdue(self):
+        """Return how many overdue glideins stay: the newest are cancelled first."""
+        return min(self.long_queued, self.queued)
+
+    @property
+    def added(self):
+        """Return the number of glideins to submit; below zero, of queued ones to cancel. The queue must be known."""
+        return self.queued - self.counted
+
+    @property
+    def present(self):
+        """Return the number of glideins that should be queued or running; None if the queue is not known."""
+        return None if self.running is None else self.queued + self.running
+
+    @property
+    def reason(self):
+        """Return the reason with the notes."""
+        return "; ".join([self.text, *self.notes])
+
+    def with_queued(self, queued, note, waits=None):
+        """Return the item with so many glideins queued, and a note unless the number stays.
+
+        waits: the jobs that they are for, if the jobs have changed; by default, those that are taken away lose theirs.
+        """
+        if waits is None:
+            if queued == self.queued:
+                return self
+            waits = self.waits if queued > self.queued else self._shared_waits(queued)
+        serves = dict(self.serves)
+        for group, (jobs, _each) in self.waits.items():
+            serves[group] -= jobs - waits.get(group, (0, 0))[0]
+        return self._replace(
+            queued=queued,
+            serves={group: jobs for group, jobs in serves.items() if jobs},
+            waits={group: wait for group, wait in waits.items() if wait[0]},
+            notes=(*self.notes, note),
+        )
+
+    def result(self):
+        """Return the item in plain containers, for a result of Ansible. PlanItem(**result) is the item again."""
+        waits = {group: list(wait) for group, wait in self.waits.items()}
+        return dict(self._asdict(), waits=waits, notes=list(self.notes))
+
+    def order(self):
+        """Return the item of the module glideins: what the login node needs to act and to report."""
+        return {
+            "entry": self.entry,
+            "shape": self.shape,
+            "present": self.present,
+            "wanted": None if self.running is None else self.wanted + self.running,
+            "kept_sick": self.kept_sick,
+            "cpus": self.cpus,
+            "registered": self.registered,
+            "reason": self.reason,
+        }
+
+    def _shared_waits(self, queued):
+        """Return the waits of fewer queued glideins. Overdue ones serve no job."""
+        before, after = max(1, self.queued - self.overdue), max(0, queued - self.overdue)
+        return {group: (min(jobs * after // before, after * each), each) for group, (jobs, each) in self.waits.items()}
+
+
+def without_jobs(shape, queued):
+    """Return the item of a shape that gets no jobs. shape: capacity.EntryShape."""
+    site, entry, name = shape.key
+    item = PlanItem(
+        site, entry, name, queued, queued, long_queued=shape.overdue, cpus=shape.size[0], registered=shape.registered
+    )
+    if shape.counts is None:
+        return item
+    return item._replace(
+        counted=shape.counts["queued"],
+        running=shape.counts["running"],
+        sick=shape.counts["sick"],
+        kept_sick=min(1, shape.counts["never_starts"]),
+    )
+
+
+def decided_items(shapes, job_classes, queued, subtracted, packed, redundant):
+    """Return the item of each shape before the guard.
+
+    queued: by shape; subtracted, packed, redundant: the results of these stages.
+    Redundant glideins do not count as wanted, so that the guard does not keep them once their jobs have started.
+    """
+    jobs = [Counter() for _shape in shapes]
+    serves = [Counter() for _shape in shapes]
+    waits = [Counter() for _shape in shapes]
+    classes = {}
+    for number, index, kind, placed in subtracted.placements + packed.placements:
+        if index >= len(shapes):
+            continue  # a machine of OtherMachines
+        group_id = job_classes[number].group_id
+        classes[group_id] = job_classes[number]
+        jobs[index][kind] += placed
+        if kind not in (FREE, OVERDUE):
+            serves[index][group_id] += placed
+        if kind in (QUEUED, NEW):
+            waits[index][group_id] += placed
+    return [
+        without_jobs(shape, queued[index])._replace(
+            wanted=queued[index] - redundant.glideins[index],
+            jobs=dict(jobs[index]),
+            serves={group: n for group, n in sorted(serves[index].items()) if n},
+            waits={
+                group: (n, _per_glidein(shape, classes[group].at(shape).request))
+                for group, n in sorted(waits[index].items())
+                if n
+            },
+            redundant={group: n for group, n in sorted(redundant.jobs[index].items()) if n},
+            unused=subtracted.unused[index] - redundant.glideins[index],
+            limited_by=packed.limited_by.get(index),
+            notes=_notes(shape, redundant.glideins[index]),
+        )
+        for index, shape in enumerate(shapes)
+    ]
+
+
+def _per_glidein(shape, request):
+    return jobs_per_slot(part_of(shape.size, request, shape.parts), request)
+
+
+def _notes(shape, redundant):
+    notes = (shape.withdrawn,) if shape.withdrawn else ()
+    return (*notes, f"{redundant} redundant") if redundant else notes
+
+
+# The most rounds of _assign_jobs. Two or three are usual. In a pool where two groups take each other's place in each
+# round, they would not end.
 MOST_ROUNDS = 10
 
 
@@ -76,8 +250,8 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
         items = [without_jobs(shape, shape.queued if pool.stale else 0) for shape in shapes]
         unserved, unserved_at = {(group["id"], pool.stop): group["count"] for group in pool.groups}, {}
     else:
-        budgets = budget.budgets_of(pool, shapes, now_s)
-        shapes = budget.withdraw(withdraw_drained(guard.withdraw(shapes, findings)), budgets)
+        budgets = budgets_of(pool, shapes, now_s)
+        shapes = withdraw_beyond_budgets(withdraw_drained(guard.withdraw(shapes, findings)), budgets)
         fit = Fit(shapes + other_machines(pool, shapes), matcher)
         job_classes = [with_variants(job_class, fit.capacities, matcher, now_s) for job_class in job_classes]
         masks = [fit.masks(job_class) for job_class in job_classes]
@@ -89,7 +263,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
             job_classes, matches, doubts, items, shapes, outcome.packed, fit, misfits, limit_reached
         )
         items, held_back = guard.apply(items, shapes, findings, pool.sites, settings, now_s, budgets)
-        items = budget.with_notes(items, shapes, budgets)
+        items = with_budget_notes(items, shapes, budgets)
         unserved.update(held_back)
     plan = sorted((_with_text(item, shape, pool) for item, shape in zip(items, shapes)), key=lambda item: item.key)
     is_unserved = any(n and key == explain for (key, _why), n in unserved.items())
@@ -111,7 +285,7 @@ def _with_text(item, shape, pool):
     """Return an item with its reason."""
     if item.counted is None:
         why = pool.queue_errors.get(item.site) or "no reading of the queue was given"
-        return item._replace(text=f"kept as it is, its queue is not known: {why}", notes=())
+        return item._replace(text=f"{KEPT}: {why}", notes=())
     if pool.stop:
         return item._replace(text=pool.stop, notes=())
     return item._replace(text=item_text(item, shape, pool.silent_schedds))
@@ -120,8 +294,8 @@ def _with_text(item, shape, pool):
 def _invalid_histories(shapes):
     """Return a note for each shape whose history is invalid."""
     return [
-        f"{'/'.join(shape.key)}: what the demand server remembers of it cannot be read "
-        f"({shape.supply['history_error']}); it counts as new"
+        f"{'/'.join(shape.key)}: the demand server's history of it is invalid ({shape.supply['history_error']}): "
+        "it counts as new"
         for shape in sorted(shapes, key=lambda shape: shape.key)
         if shape.supply["history_error"]
     ]
@@ -133,7 +307,7 @@ class _Outcome(NamedTuple):
     queued: list
     subtracted: Subtracted
     packed: Packed
-    redundant: eagerness.Redundant
+    redundant: Redundant
 
 
 def _assign_jobs(job_classes, matches, doubts, capacities, shapes, pool, findings, settings, budgets):
@@ -144,12 +318,12 @@ def _assign_jobs(job_classes, matches, doubts, capacities, shapes, pool, finding
     glideins that were meant for a later one.) Redundant glideins are ordered when all jobs have their own.
     """
     spread = settings["allocation"] == "spread"
-    eager = eagerness.masks_of(shapes, matches)
+    eager = redundant_masks(shapes, matches)
     queued = [shape.queued for shape in shapes]
     room = pool.job_limits.room(job_classes)
     for _round in range(MOST_ROUNDS):
         subtracted = subtract(job_classes, matches, capacities, queued, doubts, room)
-        extra = eagerness.redundant(job_classes, eager, shapes, subtracted.placements, subtracted.unused)
+        extra = redundant_glideins(job_classes, eager, shapes, subtracted.placements, subtracted.unused)
         unused = [number - more for number, more in zip(subtracted.unused, extra.glideins)]
         kept = _without_surplus(shapes, queued, unused, pool.silent_schedds, budgets)
         usage = Usage.of(pool.sites, shapes, kept, settings["limits"], findings.unproven, budgets)
@@ -169,12 +343,12 @@ def _without_surplus(shapes, queued, unused, silent_schedds, budgets):
     If a schedd did not answer, its jobs may need those that are in the queue: only newly planned ones go. The same
     holds for entries with a budget whose used core-hours are not known.
     """
-    unknown = budget.unknown_paths(budgets)
+    unknown = unknown_budgets(budgets)
     return [
         number
         - (
             max(0, min(idle, number - shape.counts["queued"]))
-            if shape.counts and (silent_schedds or budget.is_unknown(shape, unknown))
+            if shape.counts and (silent_schedds or is_budget_unknown(shape, unknown))
             else idle
         )
         for shape, number, idle in zip(shapes, queued, unused)

@@ -343,7 +343,7 @@ def test_nothing_is_ordered_for_jobs_that_would_find_a_whole_glidein_there_passe
     result = planned([group(count=3)], sites, supply_=known, explain="a")
     assert presents(result) == {("lab", "main", "core"): 0, ("other", "m", "core"): 3}
     assert result["explanation"][0]["reason"] == (
-        "the negotiator has left 2 of 2 free glideins there empty that have room for these jobs"
+        "the negotiator has left 2 of 2 free glideins empty there, although these jobs fit in them"
     )
 
 
@@ -522,7 +522,7 @@ def test_limits_of_a_site_are_kept_by_its_entries_together():
     result = planned([group(count=9)], sites)
     assert sum(presents(result).values()) == 3
     assert result["unserved"] == [
-        {"group": "a", "count": 6, "reason": "limits reached where these jobs fit: lab site limit queued 4"}
+        {"group": "a", "count": 6, "reason": "no more glideins where these jobs fit: lab site limit queued 4 reached"}
     ]
 
 
@@ -654,7 +654,7 @@ def test_a_site_with_an_unknown_queue_is_unchanged(reading, error):
     result = planned([group(count=2)], sites)
     assert presents(result) == {("lab", "main", "core"): None, ("ok", "m", "core"): 2}
     item = [item for item in result["plan"] if item.site == "lab"][0]
-    assert item.reason.startswith("kept as it is, its queue is not known: " + (error or "no reading"))
+    assert item.reason.startswith("kept as it is, because its queue is not known: " + (error or "no reading"))
 
 
 def test_jobs_that_only_an_unreadable_site_could_run_have_that_reason():
@@ -724,7 +724,7 @@ def test_an_unreadable_queue_affects_only_its_site(reading, place):
     sites = [{"site": site(), "queue": reading, "error": None}, planned_site(site({"m": entry()}, name="ok"))]
     result = planned([group(count=2)], sites)
     assert presents(result) == {("lab", "main", "core"): None, ("ok", "m", "core"): 2}
-    assert f"kept as it is, its queue is not known: {place} is invalid" in result["plan"][0].reason
+    assert f"kept as it is, because its queue is not known: {place} is invalid" in result["plan"][0].reason
     assert list(result["lease_requests"]) == ["ok"]
 
 
@@ -746,7 +746,7 @@ def test_an_invalid_history_is_ignored_and_reported(past, words):
     result = planned([group(count=40)], sites, supply_=supply(supplied(history=past)))
     assert only(result).present == 25
     assert result["notes"] == [
-        f"lab/main/core: what the demand server remembers of it cannot be read ({words}); it counts as new"
+        f"lab/main/core: the demand server's history of it is invalid ({words}): it counts as new"
     ]
 
 
