@@ -196,16 +196,13 @@ def entry_shapes(pool, now_s):
     shapes = []
     samples = {key[:2]: supply["sample"] for key, supply in sorted(pool.supplied.items()) if supply["sample"]}
     for site in pool.sites:
-        htcondor = site["queue"].get("htcondor", ()) if site["counts"] else ()
-        for entry in site["site"]["entries"].values():
+        for entry in site.config["entries"].values():
             for name in entry["shapes"]:
-                path = (site["site"]["site"], entry["name"])
+                path = (site.name, entry["name"])
                 supply = pool.supplied.get((*path, name), NOTHING_SUPPLIED)
                 supply = dict(supply, sample=supply["sample"] or samples.get(path))
-                counts = site["counts"].get((entry["name"], name))
-                shapes.append(
-                    _entry_shape(site["site"], entry, name, counts, supply, now_s, pool.supply_age_s, htcondor)
-                )
+                counts = site.counts.get((entry["name"], name))
+                shapes.append(_entry_shape(site, entry, name, counts, supply, now_s, pool.supply_age_s))
     return tuple(sorted(shapes, key=_preference))
 
 
@@ -268,7 +265,7 @@ def fill(slots, job_class, jobs):
     return placed, (_merged(after) if placed else slots)
 
 
-def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s, htcondor):
+def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s):
     # Glideins that run and are not registered. Those that were too old when the collector was read are late.
     absent = max(0, counts["running"] - supply["registered"]) if counts else 0
     ages = (counts or {}).get("running_ages") or []
@@ -276,13 +273,13 @@ def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s, htcondo
     starting = min(absent, max(0, counts["running"] - old)) if counts else 0
     remembered = supply["passed_over_groups"]
     return EntryShape(
-        key=(site["site"], entry["name"], name),
-        path=(site["site"], entry["name"]),
+        key=(site.name, entry["name"], name),
+        path=(site.name, entry["name"]),
         entry=entry,
         size=tuple(entry["shapes"][name][resource] for resource in RESOURCES),
         counts=counts,
         supply=supply,
-        ad=machine_ad(site, entry, name, supply["sample"], now_s, htcondor),
+        ad=machine_ad(site.config, entry, name, supply["sample"], now_s, site.htcondor),
         queued=counts["queued"] if counts else 0,
         starting=starting,
         late=absent - starting,

@@ -110,7 +110,7 @@ def withdraw(shapes, findings):
 def apply(items, shapes, findings, sites, settings, now_s, budgets=()):
     """Return (the corrected items, {(group id, reason): jobs} that get no glidein because of that).
 
-    items, shapes: the PlanItem of each EntryShape; sites: of make_plan, with counts; settings: of plan_options;
+    items, shapes: the PlanItem of each EntryShape; sites: of Pool; settings: of plan_options;
     budgets: of limits.budgets_of.
     """
     guard = settings["guard"]

@@ -379,12 +379,31 @@ HIDDEN = (
 )
 
 
+class Site(NamedTuple):
+    """A site as one plan sees it.
+
+    config: of normalise_site; counts: of read_queue, {} if the queue is not known; orphans: {"queued", "running"};
+    htcondor: the (version, platform) of each tarball there; error: why the queue is not known, or None.
+    """
+
+    config: dict
+    counts: dict
+    orphans: dict
+    htcondor: Any
+    error: Any
+
+    @property
+    def name(self):
+        """Return the name of the site."""
+        return self.config["site"]
+
+
 class Pool(NamedTuple):
     """The input of one plan.
 
     groups: of read_groups; idle: all idle jobs; idle_history: [[epoch, idle jobs]]; removals: [[epoch,
     jobs]]; reported_attributes: names of the job attributes that groups are divided by; silent_schedds: names of
-    schedds that did not answer, as text, or None; sites: of make_plan, with counts and orphans; supplied: of
+    schedds that did not answer, as text, or None; sites: each Site; supplied: of
     read_supply; supply_age_s: seconds since the supply was read; others_free: free slots of machines that
     are no glideins; core_hours: of read_core_hours; stale: why nothing may be changed, or None; stop: why no
     job is given a glidein, or None; job_limits: ConcurrencyLimits.
@@ -408,14 +427,14 @@ class Pool(NamedTuple):
     @property
     def queue_errors(self):
         """Return {site: why its queue is not known}."""
-        return {site["site"]["site"]: site["error"] for site in self.sites if site["error"]}
+        return {site.name: site.error for site in self.sites if site.error}
 
 
 def read_pool(demand, supply, sites, matcher, now_s, max_age_s):
     """Return the Pool. The arguments are those of make_plan; matcher: classad.Matcher. Raises InputError."""
     groups = read_groups(demand)
     _check_unique(sites)
-    check_expressions(sites, matcher)
+    check_expressions([site["site"] for site in sites], matcher)
     supplied = read_supply(supply)
     stale = (
         stale_reason(demand, "demand", now_s, max_age_s)
@@ -429,7 +448,7 @@ def read_pool(demand, supply, sites, matcher, now_s, max_age_s):
         removals=removals(supply),
         reported_attributes=reported_attributes(demand),
         silent_schedds=failed_schedds(demand),
-        sites=[_with_counts(site) for site in sites],
+        sites=[_site(**site) for site in sites],
         supplied=supplied,
         supply_age_s=0 if stale else max(0, now_s - supply["as_of"]),
         others_free=others_free(supply),
@@ -465,7 +484,7 @@ def read_sites(deployment, raw_sites):
                 deployment, raw["site"], raw["entries"], raw["limits"], raw.get("budget"), raw.get("eagerness")
             )
             make_scheduler(raw["scheduler"], raw["scheduler_options"], site["entries"])
-            check_expressions([{"site": site}])
+            check_expressions([site])
         except InputError as error:
             errors.append({"site": raw["site"], "error": str(error)})
             continue
@@ -474,11 +493,11 @@ def read_sites(deployment, raw_sites):
 
 
 def check_expressions(sites, matcher=None):
-    """Raise InputError that names each invalid accept_requirements."""
+    """Raise InputError that names each invalid accept_requirements. sites: of normalise_site."""
     matcher = matcher or Matcher()
     problems = []
     for site in sites:
-        for entry in site["site"]["entries"].values():
+        for entry in site["entries"].values():
             try:
                 if entry["accept_requirements"]:
                     matcher.conditions(entry["accept_requirements"])
@@ -495,12 +514,13 @@ def _check_unique(sites):
         raise InputError(f"sites: {', '.join(twice)} is listed more than once; expected each site once")
 
 
-def _with_counts(site):
-    """Return a site with `counts` and `orphans` of its queue; with the `error` if its queue cannot be read."""
-    counts, error = {}, site["error"]
+def _site(site, queue, error):
+    """Return the Site, with the error if its queue cannot be read. The arguments are those of make_plan's sites."""
+    counts = {}
     if not error:
         try:
-            counts = read_queue(site["queue"], site["site"])
-        except InputError as invalid:
-            error = str(invalid)
-    return dict(site, error=error, orphans=counts.pop("orphans", {"queued": 0, "running": 0}), counts=counts)
+            counts = read_queue(queue, site)
+        except InputError as problem:
+            error = str(problem)
+    orphans = counts.pop("orphans", {"queued": 0, "running": 0})
+    return Site(site, counts, orphans, queue.get("htcondor", ()) if counts else (), error)

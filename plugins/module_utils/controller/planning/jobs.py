@@ -252,7 +252,7 @@ def _sites_refer_to_users(matcher, sites):
     expressions = {
         entry["accept_requirements"]
         for site in sites
-        for entry in site["site"]["entries"].values()
+        for entry in site.config["entries"].values()
         if entry["accept_requirements"]
     }
     return any(

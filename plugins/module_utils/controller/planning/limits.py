@@ -23,7 +23,7 @@ LIMIT_KEYS = ("queued", "total", "per_cycle", "cores", "gpus")
 class Usage(NamedTuple):
     """The limits, and what the glideins that are to stay use of them.
 
-    sites: of make_plan, with counts; shapes: each EntryShape; kept: by shape, queued glideins that stay and those that
+    sites: of Pool; shapes: each EntryShape; kept: by shape, queued glideins that stay and those that
     the plan has ordered so far; ordered: by shape, the ordered ones among them; limits: of the deployment; unproven:
     {(site, entry): guard.UnprovenLimit}; budgets: of budgets_of.
     """
@@ -55,21 +55,19 @@ class Headroom:
             by_site.setdefault(shape.path[0], []).append(used)
         shared = {}
         for site in usage.sites:
-            name = site["site"]["site"]
-            shared[name] = _used(by_site.get(name, ()), site["orphans"])
+            shared[site.name] = _used(by_site.get(site.name, ()), site.orphans)
         deployment = [Room.of("deployment limit", usage.limits, _total(shared.values()))] if usage.limits else []
         budget_rooms = _budget_rooms(usage)
         self._rooms = {}
         for site in usage.sites:
-            name = site["site"]["site"]
-            of_site = Room.of(f"{name} site limit", site["site"]["limits"], shared[name])
-            for entry in site["site"]["entries"].values():
-                path = (name, entry["name"])
+            of_site = Room.of(f"{site.name} site limit", site.config["limits"], shared[site.name])
+            for entry in site.config["entries"].values():
+                path = (site.name, entry["name"])
                 here = by_entry.get(path, ())
-                rooms = [Room.of(f"{name}/{entry['name']} limit", entry["limits"], _used(here))]
+                rooms = [Room.of(f"{'/'.join(path)} limit", entry["limits"], _used(here))]
                 if path in usage.unproven:
                     rooms.append(_room_for_unproven(here, usage.unproven[path]))
-                of_budgets = [budget_rooms[one] for one in (path, (name, None)) if one in budget_rooms]
+                of_budgets = [budget_rooms[one] for one in (path, (site.name, None)) if one in budget_rooms]
                 self._rooms[path] = [*rooms, of_site, *deployment, *of_budgets]
 
     def left(self, shape):
@@ -227,9 +225,8 @@ def budgets_of(pool, shapes, now_s):
     """Return {path: Budget} of the entries and sites that have one. pool: input.Pool; shapes: each EntryShape."""
     budgets = {}
     for site in pool.sites:
-        name = site["site"]["site"]
-        raws = [((name, None), site["site"].get("budget"))]
-        raws += [((name, entry["name"]), entry.get("budget")) for entry in site["site"]["entries"].values()]
+        raws = [((site.name, None), site.config.get("budget"))]
+        raws += [((site.name, entry["name"]), entry.get("budget")) for entry in site.config["entries"].values()]
         for path, raw in raws:
             if raw:
                 budgets[path] = _budget(path, raw, shapes, pool.core_hours, now_s)
