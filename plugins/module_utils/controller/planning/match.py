@@ -24,6 +24,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jo
     unreported_hint,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import is_unknown_name
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES, longest_job_s
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
 
@@ -348,16 +349,23 @@ def _too_large(job_class, shape):
     for resource, bounds in sorted(shape.entry["accept"].items()):
         low, high = bounds["min"], bounds["max"]
         if low is not None and request[resource] < low:
-            return f"asks for {request[resource]} {resource}, accept has min {low}"
+            return f"each job requests {_amount(request[resource], resource)}, but accept admits at least {low}"
         if high is not None and request[resource] > high:
-            return f"asks for {request[resource]} {resource}, accept has max {high}"
+            return f"each job requests {_amount(request[resource], resource)}, but accept admits at most {high}"
     runtime_s = job_class.runtime_s
     if runtime_s is not None and runtime_s > longest_job_s(shape.entry):
-        return f"may run {runtime_s} s, a glidein there has {longest_job_s(shape.entry)} s for a job"
+        return f"each job may run {runtime_s} s, but a glidein there has {longest_job_s(shape.entry)} s for a job"
     for resource, asked, there in zip(RESOURCES, job_class.request, shape.size):
         if asked > there:
-            return f"asks for {asked} {resource}, the shape has {there}"
+            return f"each job requests {_amount(asked, resource)}, but the shape has {there}"
     return None
+
+
+def _amount(number, resource):
+    """Return an amount of one of RESOURCES as text."""
+    if resource in ("cpus", "gpus"):
+        return count(number, resource[:-1])
+    return f"{number} MB of {resource[: -len('_mb')]}"
 
 
 def _deferral(condition, job):

@@ -670,11 +670,11 @@ def test_held_back_jobs_are_shown():
 
 def test_explain_shows_the_reason_for_each_entry_and_group():
     told = {"site": "lab", "entry": "main", "shape": "core", "serves": 3, "reason": "fits 1 job per glidein"}
-    other = dict(told, entry="gpu", serves=0, reason="asks for 0 gpus, accept has min 1")
+    other = dict(told, entry="gpu", serves=0, reason="each job requests 0 gpus, but accept admits at least 1")
     lines = part(status_table(planned(explanation=[told, other]), demand_result()), "WHY")
     assert lines == [
         "lab/main/core: 3 jobs; fits 1 job per glidein",
-        "lab/gpu/core: asks for 0 gpus, accept has min 1",
+        "lab/gpu/core: each job requests 0 gpus, but accept admits at least 1",
     ]
 
 

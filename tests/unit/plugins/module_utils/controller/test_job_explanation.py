@@ -94,7 +94,7 @@ def test_a_job_that_fits_no_shape_gets_the_reason_of_each_entry():
     large = group("a", 1, cpus=64)
     text, step = explained(job(asked=large), large)
     assert "Its group: 1 idle job: 1 not served." in text
-    assert "  asks for 64 cpus, the shape has 1" in text
+    assert "  each job requests 64 cpus, but the shape has 1" in text
     assert step.startswith("Change the request of the job, or add a shape or an entry that satisfies it")
 
 
