@@ -31,6 +31,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ma
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import indices
 from ansible_collections.glidein.ops.plugins.module_utils.entries import EAGERNESS
 
+# The steps of eagerness from which on an entry has redundant glideins.
+REDUNDANT = EAGERNESS.index("redundant")
+REDUNDANT_EVERYWHERE = EAGERNESS.index("everywhere")
+
+# Spreading many glideins one by one would take long; this many steps make it even enough.
+_STEPS = 200
+
 
 class Placement(NamedTuple):
     """Jobs of one class that are given to slots of one kind. job_class, capacity: indices."""
@@ -145,10 +152,6 @@ def subtract(job_classes, matches, capacities, queued, doubts=(), room=None):
 
 def _rank(capacity, index):
     return (0, *by_size(capacity.size), index) if capacity.size else (1, index)
-
-
-# Spreading many glideins one by one would take long; this many steps make it even enough.
-_STEPS = 200
 
 
 class Packed(NamedTuple):
@@ -365,10 +368,6 @@ class _Jobs:
         """Return how many of them one glidein of a shape runs."""
         request = self.job_class.at(shape).request
         return jobs_per_slot(part_of(shape.size, request, shape.parts), request)
-
-
-REDUNDANT = EAGERNESS.index("redundant")
-REDUNDANT_EVERYWHERE = EAGERNESS.index("everywhere")
 
 
 class Redundant(NamedTuple):

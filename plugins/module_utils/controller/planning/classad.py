@@ -14,9 +14,23 @@ The negotiator looks up an attribute without MY. or TARGET. in the expression's 
 import collections
 import functools
 import re
-import traceback
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+
+try:
+    import classad2
+
+    # Loading it registers HTCondor's own functions, such as stringListMember, with the library.
+    import htcondor2  # noqa: F401
+except ImportError:
+    classad2 = None
+
+# Exceptions of the library for a value or an expression that it cannot hold; RecursionError is from the parser.
+_ERRORS = (TypeError, ValueError, AssertionError, OverflowError, RecursionError, SystemError)
+if classad2 is not None:
+    _ERRORS += (classad2.ClassAdException,)
+_TEXT_MOST = 100000
+_SHOWN_MOST = 120
 
 # A condition of an expression. my, target, bare: names of the attributes that it refers to, in lower case: with MY.,
 # with TARGET., and without either; opaque: whether it may refer to more than its text shows; original: its text with
@@ -214,25 +228,6 @@ def without_own(condition, names):
         else:
             tokens.append(token)
     return text_of(tokens)
-
-
-CLASSAD_ERROR = None
-try:
-    import classad2
-    import htcondor2
-
-    # Loading it has registered HTCondor's own functions, such as stringListMember, with the library.
-    FUNCTIONS_OF = htcondor2
-except ImportError:
-    classad2 = FUNCTIONS_OF = None
-    CLASSAD_ERROR = traceback.format_exc()
-
-# Exceptions of the library for a value or an expression that it cannot hold; RecursionError is from expressions.py.
-_ERRORS = (TypeError, ValueError, AssertionError, OverflowError, RecursionError, SystemError)
-if classad2 is not None:
-    _ERRORS += (classad2.ClassAdException,)
-_TEXT_MOST = 100000
-_SHOWN_MOST = 120
 
 
 class MissingLibraryError(GlideinError):

@@ -38,6 +38,12 @@ NOTHING_SUPPLIED = {
 _HISTORY_COUNTS = ("started", "registered", "never_registered", "ended_early", "jobs_failing")
 _PLAN_COUNTS = ("present", "wanted", "queued", "running", "registered", "launched", "cancelled")
 
+PAUSED = "the demand server is paused: nothing is submitted, and queued glideins are withdrawn"
+HIDDEN = (
+    "the demand lacks the jobs' Requirements, because no site has a valid token; check glidein_demand_token of the "
+    "sites: nothing is changed"
+)
+
 
 def read_groups(demand):
     """Return the demand groups as mappings.
@@ -370,13 +376,6 @@ def _is_number(value):
 
 def _is_whole(value, minimum=0):
     return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
-
-
-PAUSED = "the demand server is paused: nothing is submitted, and queued glideins are withdrawn"
-HIDDEN = (
-    "the demand lacks the jobs' Requirements, because no site has a valid token; check glidein_demand_token of the "
-    "sites: nothing is changed"
-)
 
 
 class Site(NamedTuple):

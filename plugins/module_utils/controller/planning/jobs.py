@@ -40,6 +40,18 @@ _OF_JOBS = re.compile(
     r"|request|require|schedd|(?:clusterid|owner|procid|user)$)"
 )
 
+# The most names that get_demand accepts.
+MOST_NAMES = 20
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
+
+# Attributes that every group has: see job_ad. It has RequestGPUs only if that is not 0.
+_ALWAYS = frozenset(
+    (
+        "currenttime", "jobstatus", "jobuniverse", "owner", "requestcpus", "requestdisk", "requestmemory",
+        "requiregpus", "requirements", "user",
+    )
+)  # fmt: skip
+
 
 class JobClass(NamedTuple):
     """Idle jobs that can run in the same places.
@@ -260,19 +272,6 @@ def _sites_refer_to_users(matcher, sites):
         for expression in expressions
         for condition in matcher.conditions(expression)
     )
-
-
-# The most names that get_demand accepts.
-MOST_NAMES = 20
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
-
-# Attributes that every group has: see job_ad. It has RequestGPUs only if that is not 0.
-_ALWAYS = frozenset(
-    (
-        "currenttime", "jobstatus", "jobuniverse", "owner", "requestcpus", "requestdisk", "requestmemory",
-        "requiregpus", "requirements", "user",
-    )
-)  # fmt: skip
 
 
 def accepted_attributes(sites):

@@ -19,6 +19,15 @@ from ansible_collections.glidein.ops.plugins.module_utils.room import Room, tigh
 # orders; cores and gpus: those of all glideins in the queue.
 LIMIT_KEYS = ("queued", "total", "per_cycle", "cores", "gpus")
 
+# A module of Ansible sets the locale of its user, which strftime would follow.
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+
+# The keys of the room in this period and in the next one.
+_NOW, _NEXT = "budget", "next_budget"
+
 
 class Usage(NamedTuple):
     """The limits, and what the glideins that are to stay use of them.
@@ -136,16 +145,6 @@ def _total(all_used):
         for key in LIMIT_KEYS:
             total[key] += used[key]
     return total
-
-
-# A module of Ansible sets the locale of its user, which strftime would follow.
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
-
-# The keys of the room in this period and in the next one.
-_NOW, _NEXT = "budget", "next_budget"
 
 
 class Budget(NamedTuple):

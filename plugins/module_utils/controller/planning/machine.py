@@ -77,6 +77,9 @@ _SIZES = ("cpus", "memory", "disk", "gpus")
 _CHECK_PREFIXES = ("glidein", "pyglidein")
 _GPU_PREFIX = "gpus_"
 
+MEMORY_STEP_MB = 128
+SLOT_DISK_MB = 1
+
 
 def machine_ad(site, entry, shape_name, sample, now_s, htcondor=()):
     """Return {name: value}.
@@ -184,10 +187,6 @@ def _is_of_any_shape(name, shape):
     if bare in _SIZES or name == "availablegpus":
         return False
     return bool(shape["gpus"]) or not name.startswith(("gpus", "cuda"))
-
-
-MEMORY_STEP_MB = 128
-SLOT_DISK_MB = 1
 
 
 def rounded_request(request):

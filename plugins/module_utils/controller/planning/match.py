@@ -31,6 +31,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import ut
 # HTCondor itself tests it when it makes the dynamic slot; condor_submit puts it into Requirements as well.
 GPU_CONDITIONS = conditions_of("countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= RequestGPUs")
 
+# No later time has a date.
+_LATEST_S = 10**11
+
 
 def indices(mask):
     """Return the indices in a mask."""
@@ -231,10 +234,6 @@ class _Thresholds:
 
 def _accepted(capacities, resource, bound):
     return [capacity.entry and capacity.entry["accept"].get(resource, {}).get(bound) for capacity in capacities]
-
-
-# No later time has a date.
-_LATEST_S = 10**11
 
 
 class Misfits:

@@ -51,6 +51,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.re
     unserved_jobs,
 )
 
+# The most rounds of _assign_jobs. Two or three are usual. In a pool where two groups take each other's place in each
+# round, they would not end.
+MOST_ROUNDS = 10
+
 
 class PlanItem(NamedTuple):
     """The item of one shape, from the decision over the leases to the report. Glideins are counted in the queue."""
@@ -148,75 +152,6 @@ class PlanItem(NamedTuple):
         """Return the waits of fewer queued glideins. Overdue ones serve no job."""
         before, after = max(1, self.queued - self.overdue), max(0, queued - self.overdue)
         return {group: (min(jobs * after // before, after * each), each) for group, (jobs, each) in self.waits.items()}
-
-
-def without_jobs(shape, queued):
-    """Return the item of a shape that gets no jobs. shape: capacity.EntryShape."""
-    site, entry, name = shape.key
-    item = PlanItem(
-        site, entry, name, queued, queued, long_queued=shape.overdue, cpus=shape.size[0], registered=shape.registered
-    )
-    if shape.counts is None:
-        return item
-    return item._replace(
-        counted=shape.counts["queued"],
-        running=shape.counts["running"],
-        sick=shape.counts["sick"],
-        kept_sick=min(1, shape.counts["never_starts"]),
-    )
-
-
-def decided_items(shapes, job_classes, queued, subtracted, packed, redundant):
-    """Return the item of each shape before the guard.
-
-    queued: by shape; subtracted, packed, redundant: the results of these stages.
-    Redundant glideins do not count as wanted, so that the guard does not keep them once their jobs have started.
-    """
-    jobs = [Counter() for _shape in shapes]
-    serves = [Counter() for _shape in shapes]
-    waits = [Counter() for _shape in shapes]
-    classes = {}
-    for number, index, kind, placed in subtracted.placements + packed.placements:
-        if index >= len(shapes):
-            continue  # a machine of OtherMachines
-        group_id = job_classes[number].group_id
-        classes[group_id] = job_classes[number]
-        jobs[index][kind] += placed
-        if kind not in (FREE, OVERDUE):
-            serves[index][group_id] += placed
-        if kind in (QUEUED, NEW):
-            waits[index][group_id] += placed
-    return [
-        without_jobs(shape, queued[index])._replace(
-            wanted=queued[index] - redundant.glideins[index],
-            jobs=dict(jobs[index]),
-            serves={group: n for group, n in sorted(serves[index].items()) if n},
-            waits={
-                group: (n, _per_glidein(shape, classes[group].at(shape).request))
-                for group, n in sorted(waits[index].items())
-                if n
-            },
-            redundant={group: n for group, n in sorted(redundant.jobs[index].items()) if n},
-            unused=subtracted.unused[index] - redundant.glideins[index],
-            limited_by=packed.limited_by.get(index),
-            notes=_notes(shape, redundant.glideins[index]),
-        )
-        for index, shape in enumerate(shapes)
-    ]
-
-
-def _per_glidein(shape, request):
-    return jobs_per_slot(part_of(shape.size, request, shape.parts), request)
-
-
-def _notes(shape, redundant):
-    notes = (shape.withdrawn,) if shape.withdrawn else ()
-    return (*notes, f"{redundant} redundant") if redundant else notes
-
-
-# The most rounds of _assign_jobs. Two or three are usual. In a pool where two groups take each other's place in each
-# round, they would not end.
-MOST_ROUNDS = 10
 
 
 def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=None):
@@ -353,3 +288,67 @@ def _without_surplus(shapes, queued, unused, silent_schedds, budgets):
         )
         for shape, number, idle in zip(shapes, queued, unused)
     ]
+
+
+def without_jobs(shape, queued):
+    """Return the item of a shape that gets no jobs. shape: capacity.EntryShape."""
+    site, entry, name = shape.key
+    item = PlanItem(
+        site, entry, name, queued, queued, long_queued=shape.overdue, cpus=shape.size[0], registered=shape.registered
+    )
+    if shape.counts is None:
+        return item
+    return item._replace(
+        counted=shape.counts["queued"],
+        running=shape.counts["running"],
+        sick=shape.counts["sick"],
+        kept_sick=min(1, shape.counts["never_starts"]),
+    )
+
+
+def decided_items(shapes, job_classes, queued, subtracted, packed, redundant):
+    """Return the item of each shape before the guard.
+
+    queued: by shape; subtracted, packed, redundant: the results of these stages.
+    Redundant glideins do not count as wanted, so that the guard does not keep them once their jobs have started.
+    """
+    jobs = [Counter() for _shape in shapes]
+    serves = [Counter() for _shape in shapes]
+    waits = [Counter() for _shape in shapes]
+    classes = {}
+    for number, index, kind, placed in subtracted.placements + packed.placements:
+        if index >= len(shapes):
+            continue  # a machine of OtherMachines
+        group_id = job_classes[number].group_id
+        classes[group_id] = job_classes[number]
+        jobs[index][kind] += placed
+        if kind not in (FREE, OVERDUE):
+            serves[index][group_id] += placed
+        if kind in (QUEUED, NEW):
+            waits[index][group_id] += placed
+    return [
+        without_jobs(shape, queued[index])._replace(
+            wanted=queued[index] - redundant.glideins[index],
+            jobs=dict(jobs[index]),
+            serves={group: n for group, n in sorted(serves[index].items()) if n},
+            waits={
+                group: (n, _per_glidein(shape, classes[group].at(shape).request))
+                for group, n in sorted(waits[index].items())
+                if n
+            },
+            redundant={group: n for group, n in sorted(redundant.jobs[index].items()) if n},
+            unused=subtracted.unused[index] - redundant.glideins[index],
+            limited_by=packed.limited_by.get(index),
+            notes=_notes(shape, redundant.glideins[index]),
+        )
+        for index, shape in enumerate(shapes)
+    ]
+
+
+def _per_glidein(shape, request):
+    return jobs_per_slot(part_of(shape.size, request, shape.parts), request)
+
+
+def _notes(shape, redundant):
+    notes = (shape.withdrawn,) if shape.withdrawn else ()
+    return (*notes, f"{redundant} redundant") if redundant else notes
