@@ -10,7 +10,7 @@ import re
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import site_drift
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import (
     VARIABLES,
     host_vars_text,
@@ -21,11 +21,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.v
     VariablesFile,
     without_secrets,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import load_profile
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 
 ARGUMENT_SPEC = {
     "facts": {"type": "dict", "required": True},
     "nodes": {"type": "dict", "default": {}},
+    "profile": {"type": "str"},
     "path": {"type": "path"},
     "force": {"type": "bool", "default": False},
     "notes": {"type": "list", "elements": "str", "default": []},
@@ -33,9 +35,7 @@ ARGUMENT_SPEC = {
     "next_command": {"type": "str", "default": "ansible-playbook -i INVENTORY glidein.ops.deploy"},
 }
 # The variables of the host that are compared with the facts.
-_COMPARED = ("glidein_entries", "glidein_scheduler", "glidein_profile")
-
-
+_COMPARED = ("glidein_entries", "glidein_scheduler")
 _TODO = re.compile(r"^ *# TODO", re.MULTILINE)
 
 
@@ -52,17 +52,19 @@ class ActionModule(ActionBase):
         _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
         host = task_vars["inventory_hostname"]
         facts = options["facts"]
-        kind = SCHEDULERS.get(facts.get("scheduler"))
         try:
+            profile = load_profile(options["profile"]) if options["profile"] else None
+            kind = SCHEDULERS.get(facts["scheduler"] or (profile and profile["scheduler"]))
             file = VariablesFile(os.path.abspath(options["path"])) if options["path"] else None
             existing = {name for name in VARIABLES if task_vars.get(name) is not None}.union(
                 file.names() if file else ()
             )
             measured = file.measured() if file else {}
-            proposal = propose(facts, options["nodes"], kind() if kind else None, existing, measured)
+            proposal = propose(facts, options["nodes"], kind() if kind else None, existing, measured, profile)
             proposal.notes += options["notes"]
             text = host_vars_text(proposal, facts, host)
-            differences = site_drift(facts, self._current(task_vars, file))
+            current = self._current(task_vars, file)
+            differences = drift(facts, current.get("glidein_entries"), current.get("glidein_scheduler"))
             written = self._write(result, file if proposal.entries else None, text, options["force"])
             # Not of the proposal: the operator has answered some of an existing file, which is not changed.
             current = text if result["changed"] else file and file.content
@@ -98,7 +100,7 @@ class ActionModule(ActionBase):
         """Return the host's variables of _COMPARED: those of the inventory, otherwise those of the existing file."""
         raw = {name: task_vars[name] for name in _COMPARED if task_vars.get(name) is not None}
         try:
-            if not {"glidein_entries", "glidein_profile"}.intersection(raw) and file and file.content is not None:
+            if "glidein_entries" not in raw and file and file.content is not None:
                 in_file = self._loader.load_from_file(file.path) or {}
                 raw = {name: in_file[name] for name in _COMPARED if in_file.get(name) is not None}
             return {name: self._templar.template(value) for name, value in raw.items()}

@@ -10,7 +10,8 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Internal. The command C(run), which the roles P(glidein.ops.controller#role) and P(glidein.ops.pull#role) schedule,
+  - This is internal and may change in any version.
+  - The command C(run), which the roles P(glidein.ops.controller#role) and P(glidein.ops.pull#role) schedule,
     enables it and sets its environment variables. Without them, nothing is written.
   - Writes a record (JSON) and metrics when ansible-playbook ends.
   - C(failed) in the record lists the tasks that failed without C(ignore_errors), and the hosts that were unreachable

@@ -9,7 +9,8 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
-  - Internal to the role C(glidein.ops.gateway). Returns the value of C(OSG_ResourceCatalog), an attribute of an
+  - This is internal and may change in any version.
+  - Returns the value of C(OSG_ResourceCatalog), an attribute of an
     HTCondor-CE's ad. The inventory plugin P(glidein.ops.ce_collector#inventory) reads it.
 options:
   _input:

@@ -9,6 +9,7 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
+  - This is internal and may change in any version.
   - Returns the section of C(glidein.ops.status) with the state of each gateway, the expiry times of its tokens, and its
     problems.
   - The variable C(status_gateway) of a host is the registered result of the command C(gateway status).

@@ -9,10 +9,11 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
+  - This is internal and may change in any version.
   - Computes from C(glidein_entries) and C(glidein_limits) how many jobs the glideins of each site can run at once. Each
     job takes at least one core of a glidein.
   - The role P(glidein.ops.demand_server#role) gives it to the demand server, which grants a site no more.
-  - Hosts without C(glidein_entries) and C(glidein_profile) are left out.
+  - Hosts without C(glidein_entries) are left out.
 extends_documentation_fragment:
   - glidein.ops.hosts
 positional: hosts

@@ -9,6 +9,7 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
+  - This is internal and may change in any version.
   - Checks C(glidein_log_s3) and signs a form with it, as a cycle does for the glideins that it submits. No connection
     is made.
 options:

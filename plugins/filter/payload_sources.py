@@ -9,6 +9,7 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
+  - This is internal and may change in any version.
   - Checks C(glidein_payload_files) and C(glidein_job_wrapper), and returns the sources of M(glidein.ops.file_tree) that
     install them.
 options:

@@ -9,6 +9,7 @@ version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
+  - This is internal and may change in any version.
   - Returns the expiry time of a JSON Web Token. The signature is not verified.
 options:
   _input:

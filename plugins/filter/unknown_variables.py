@@ -4,15 +4,16 @@
 
 DOCUMENTATION = r"""
 name: unknown_variables
-short_description: Find unknown glidein_ variables and profiles of hosts
+short_description: Find unknown and unquoted glidein_ variables of hosts
 version_added: 0.1.0
 author:
   - the glidein.ops authors (@glidein-ops)
 description:
+  - This is internal and may change in any version.
   - Returns an error for each variable of the hosts whose name begins with C(glidein_) and that the collection does not
     have. A variable that another variable of the host refers to is accepted.
-  - Also returns an error for each value of C(glidein_profile) that is not the name of a profile, and for each token and
-    each name of a site, deployment, entry or shape that YAML reads as a number, because it is not in quotes.
+  - Also returns an error for each token and each name of a site, deployment, entry or shape that YAML reads as a
+    number, because it is not in quotes.
 extends_documentation_fragment:
   - glidein.ops.hosts
 positional: hosts
@@ -27,20 +28,20 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description:
-    - One text for each variable or profile, with the nearest names that are known.
+    - One text for each variable or name, with the nearest names that are known.
   type: list
   elements: str
 """
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
-    invalid_values,
     unknown_variables,
+    unquoted_names_of_hosts,
 )
 
 
 def unknown_names(hostvars, hosts):
-    """Return the errors about unknown variables, and about profiles and names, of these hosts."""
-    return unknown_variables(hostvars, hosts) + invalid_values(hostvars, hosts)
+    """Return the errors about unknown variables and unquoted names of these hosts."""
+    return unknown_variables(hostvars, hosts) + unquoted_names_of_hosts(hostvars, hosts)
 
 
 class FilterModule:

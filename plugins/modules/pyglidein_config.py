@@ -8,7 +8,7 @@ module: pyglidein_config
 short_description: Convert a configuration of PyGlidein to the variables of a site
 version_added: 0.1.0
 description:
-  - Internal module of the playbook C(glidein.ops.migrate). It may change in any version.
+  - This is internal and may change in any version.
   - Writes C(host_vars/HOST.yml) once. It never replaces an existing file.
   - Values that may be secrets are not written to the file, and not shown.
   - Runs on the controller.

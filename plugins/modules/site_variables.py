@@ -26,6 +26,9 @@ options:
     description: RV(glidein.ops.node_probe#module:nodes). Scratch directories and sizes replace those of the facts.
     type: dict
     default: {}
+  profile:
+    description: Name of a profile of C(docs/profiles.md), whose entries are proposed.
+    type: str
   path:
     description: File on the controller that is written if it does not exist. Without it, nothing is written.
     type: path

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Modules on login nodes: their time limit, and their options from the host's variables and profile."""
+"""Modules on login nodes: their time limit, and their options from the host's variables."""
 
 import subprocess
 import traceback
@@ -9,8 +9,6 @@ import traceback
 from ansible.plugins.action.normal import ActionModule as NormalActionModule
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import plain
 from ansible_collections.glidein.ops.plugins.module_utils.controller.module_failure import failure_message
-from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import PROVIDED, with_profile
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
 
 # Option of the doc fragment `site` -> variable of the host. docs/variables.md describes the variables.
@@ -106,11 +104,6 @@ class SiteActionModule(LoginNodeActionModule):
             if option in self._task.args:
                 continue
             value = self._variable(task_vars, variable)
-            if variable in PROVIDED:
-                try:
-                    value = with_profile(variable, value, self._variable(task_vars, "glidein_profile"))
-                except InputError as error:
-                    raise OptionError(str(error)) from error
             if value is not None:
                 options[option] = value
         options.update(self._task.args)

@@ -29,6 +29,13 @@ def check(tmp_path, fails=False, **sites):
     return output
 
 
+def test_a_profile_is_an_error_with_the_remedy(tmp_path):
+    text = " ".join(check(tmp_path, fails=True, site={"glidein_profile": "tacc-frontera"}).split())
+    assert (
+        "site: glidein_profile: only discovery reads profiles. Run `ansible-playbook -i INVENTORY glidein.ops." in text
+    )
+
+
 def test_the_invalid_variables_of_all_sites_are_named_before_the_first_change(tmp_path):
     entry = SITE["glidein_entries"]["cpu"]
     output = check(
@@ -37,12 +44,11 @@ def test_the_invalid_variables_of_all_sites_are_named_before_the_first_change(tm
         a_undefined={"glidein_limits": {"total": "{{ missing_limit }}"}},
         b_good={},
         c_odd={"glidein_site": "odd", "glidein_entries": {"cpu": {**entry, "walltime": "2 fortnights"}}},
-        d_profile={"glidein_profile": "tacc-frontera", "glidein_entries": {"small": {"account": "abc"}}},
     )
     text = " ".join(output.split())
     assert "glidein_limits: it refers to an undefined variable: 'missing_limit' is undefined" in text, output
     assert "odd: glidein_entries.cpu.walltime: '2 fortnights' is invalid" in text, output
-    assert "b_good: " not in text and "d_profile: " not in text, output
+    assert "b_good: " not in text, output
 
 
 def test_a_site_without_a_token_of_the_demand_server_is_named(tmp_path):

@@ -229,6 +229,17 @@ def test_without_a_batch_system_nothing_is_written(discovery):
     assert "\nNothing was written." in done.summary
 
 
+def test_the_entries_of_a_profile_are_proposed(discovery):
+    done = discovery.play(slurm_machine(), "-e", "profile=psc-bridges2", "--check", "--diff")
+    assert done.status == 0, done.output
+    assert "+  RM-shared:  # profile psc-bridges2: annex, machine. The login node states 32 nodes of " in done.output
+    assert "EM, GPU-shared, RM-512" in done.summary
+    assert not discovery.path.exists()
+    done = discovery.play(slurm_machine(), "-e", "profile=bridges")
+    assert done.status != 0
+    assert "profile: 'bridges' is unknown; similar names are psc-bridges2; docs/profiles.md lists" in done.output
+
+
 def test_an_inventory_has_the_file_beside_it_and_its_variables_are_used(discovery):
     folder = discovery.folder / "inventory"
     folder.mkdir()

@@ -315,7 +315,10 @@ def _cycle_problems(outcomes, demand, plan, lease):
 def _reading_problems(demand, plan):
     """Return the failed readings of the demand server, and the reasons why a plan changes nothing."""
     problems = []
-    for failed in ((demand.get("demand") or {}).get("schedds") or {}).get("failed") or []:
+    schedds = (demand.get("demand") or {}).get("schedds") or {}
+    if schedds.get("error"):
+        problems.append(f"the demand server knows no schedd: {schedds['error']}")
+    for failed in schedds.get("failed") or []:
         problems.append(f"schedd {failed.get('name')} did not answer the demand server: {failed.get('error')}")
     error = (demand.get("supply") or {}).get("error")
     if error:

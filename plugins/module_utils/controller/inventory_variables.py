@@ -6,7 +6,6 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import profile_error
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
@@ -78,7 +77,6 @@ KNOWN = (
     "glidein_order",
     "glidein_payload_files",
     "glidein_platforms",
-    "glidein_profile",
     "glidein_pull",
     "glidein_pull_demand_url",
     "glidein_pull_dir",
@@ -180,19 +178,14 @@ def unknown_variables(hostvars, hosts):
     return [f"{listed(having[name], _HOSTS_MOST)}: {_error(name)}" for name in sorted(having) if name not in own]
 
 
-def invalid_values(hostvars, hosts):
-    """Return an error for each invalid `glidein_profile` and each unquoted name, with the names of the hosts."""
+def unquoted_names_of_hosts(hostvars, hosts):
+    """Return an error for each unquoted name, with the names of the hosts."""
     having = {}
-    for host in hosts:
-        for error in _invalid_values(hostvars[host]) if host in hostvars else ():
+    for host in (host for host in hosts if host in hostvars):
+        variables = hostvars[host]
+        for error in unquoted_names(variables, _read(variables, "glidein_entries")[0]):
             having.setdefault(error, []).append(host)
     return [f"{listed(names, _HOSTS_MOST)}: {error}" for error, names in having.items()]
-
-
-def _invalid_values(variables):
-    profile, error = _read(variables, "glidein_profile")
-    problems = [error or profile_error(profile), *unquoted_names(variables, _read(variables, "glidein_entries")[0])]
-    return [problem for problem in problems if problem]
 
 
 def unquoted_names(variables, entries):
@@ -225,6 +218,11 @@ def _raw(hostvars, host):
 
 
 def _error(name):
+    if name == "glidein_profile":
+        return (
+            "glidein_profile: only discovery reads profiles. Run `ansible-playbook -i INVENTORY glidein.ops.discover "
+            "-l HOST -e profile=NAME`, copy the variables that it shows into those of the host, and delete this one"
+        )
     return (
         f"{name}: unknown variable{did_you_mean(name, KNOWN, PREFIX)}. The names that begin with {PREFIX} are those of "
         "docs/variables.md; a variable of your own needs another name, or another variable that refers to it"

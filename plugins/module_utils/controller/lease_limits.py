@@ -7,7 +7,6 @@ Controller only.
 """
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import read_variables
-from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import with_profile
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
@@ -39,14 +38,13 @@ def lease_limits(hostvars, hosts):
     hostvars: Ansible's, {host: variables}. Raises InputError for invalid entries, or variables that cannot be read.
     """
     found = {}
-    names = ("glidein_site", "glidein_deployment", "glidein_profile", "glidein_entries", "glidein_limits")
+    names = ("glidein_site", "glidein_deployment", "glidein_entries", "glidein_limits")
     for host in hosts:
         variables = hostvars[host]
-        site, deployment, profile, entries, limits = read_variables(host, variables, *names)
-        if "glidein_entries" not in variables and not profile:
+        site, deployment, entries, limits = read_variables(host, variables, *names)
+        if "glidein_entries" not in variables:
             continue
         try:
-            entries = with_profile("glidein_entries", entries, profile)
             checked = normalise_site(deployment or "glidein", site or host, entries, limits)
         except InputError as error:
             raise InputError(f"{host}: {error}") from error

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Profiles of known machines (files/profiles): their schema, and the variables of a host that they fill in.
+"""Profiles of known machines (files/profiles) and their schema.
 
 Controller only. docs/profiles.md describes the keys of a profile.
 """
@@ -14,12 +14,7 @@ import pathlib
 import re
 
 from ansible.module_utils.common.yaml import yaml_load
-from ansible_collections.glidein.ops.plugins.module_utils.entries import (
-    NAME,
-    SCRATCH,
-    check_environment,
-    normalise_site,
-)
+from ansible_collections.glidein.ops.plugins.module_utils.entries import NAME, SCRATCH, normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import WORD
@@ -35,12 +30,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import (
 )
 
 PROFILES_DIR = pathlib.Path(__file__).resolve().parents[3] / "files" / "profiles"
-# The variables of a host that a profile fills in.
-PROVIDED = ("glidein_scheduler", "glidein_scratch", "glidein_environment", "glidein_entries")
 # The disk in MiB for each core of a shape whose documentation states no size. It is an assumption of the collection.
 DISK_MB_PER_CPU = 1000
-# Keys of an entry that are merged key by key: half of a machine's limits would be more than it allows.
-_MERGED = ("limits", "resources")
 _SIMILAR_MOST = 5
 
 _TEXT = text(re.compile(r"^\S(.*\S)?\Z", re.DOTALL), "text that does not begin or end with blanks")
@@ -92,7 +83,6 @@ _PROFILE = Spec(
         "login": {"type": ANYTHING},
         "scratch": {"type": ANYTHING},
         "outbound": {"type": ANYTHING},
-        "environment": {"type": ANYTHING},
         "quirks": {"type": ANYTHING, "default": []},
         "entries": {"type": ANYTHING, "required": True},
         "queues_without_entry": {"type": ANYTHING, "default": []},
@@ -103,7 +93,6 @@ _FACTS = {
     "login": _fact(two_factor={"type": BOOLEAN, "required": True}, prompts={"type": _TEXTS, "default": []}),
     "scratch": _fact(value={"type": SCRATCH, "required": True}),
     "outbound": _fact(value={"type": BOOLEAN, "required": True}, constraint={"type": WORD}, proxy={"type": _PROXY}),
-    "environment": _fact(value={"type": ANYTHING, "required": True}),
 }
 _LISTED_FACTS = {
     "quirks": _fact(text=_REQUIRED_TEXT),
@@ -120,7 +109,7 @@ def profile_names(directory=PROFILES_DIR):
 def load_profile(name, directory=PROFILES_DIR):
     """Return a profile, checked. Raises InputError. Callers do not change the result.
 
-    `entries` of the result has no sources. Its entries are complete except for the account.
+    The entries of the result are complete except for the account. Their sources are in `entry_sources`.
     """
     names = profile_names(directory)
     if name not in names:
@@ -156,8 +145,6 @@ def check_profile(name, raw):
         if profile[key] is not None:
             profile[key] = spec.check(problems, key, profile[key])
             used.update(_check_sources(problems, key, profile[key]["source"], sources))
-    if profile["environment"] is not None:
-        check_environment(problems, "environment.value", profile["environment"]["value"] or {})
     for key, spec in _LISTED_FACTS.items():
         if not isinstance(profile[key], list):
             problems.append(invalid(key, profile[key], "a list"))
@@ -165,11 +152,13 @@ def check_profile(name, raw):
         profile[key] = [spec.check(problems, f"{key}[{number}]", fact) for number, fact in enumerate(profile[key])]
         for number, fact in enumerate(profile[key]):
             used.update(_check_sources(problems, f"{key}[{number}]", fact["source"], sources))
+    constraint = (profile["outbound"] or {}).get("constraint")
     entries = _mapping(problems, "entries", profile["entries"])
-    profile["entries"] = {
-        entry: _entry(problems, f"entries.{entry}", value, sources, used, (profile["outbound"] or {}).get("constraint"))
-        for entry, value in entries.items()
-    }
+    profile["entries"], profile["entry_sources"] = {}, {}
+    for entry, value in entries.items():
+        entry_sources, options = _entry(problems, f"entries.{entry}", value, sources, constraint)
+        used.update(entry_sources)
+        profile["entries"][entry], profile["entry_sources"][entry] = options, entry_sources
     problems += [
         f"sources.{key}: is the source of no fact; remove it, or name it in `source`"
         for key in sources
@@ -182,69 +171,6 @@ def check_profile(name, raw):
     return profile
 
 
-def with_profile(variable, value, profile):
-    """Return the value of a host's variable, filled in from the host's profile. Raises InputError.
-
-    variable: one of PROVIDED, others are returned as they are; value: the host's own, None without one;
-    profile: `glidein_profile` of the host, None or "" without one.
-
-    Entries: without entries of the host, all of the profile. Otherwise only the host's, each completed key by key with
-    the profile's entry of the same name. Other variables of the host replace the profile's.
-    """
-    if variable not in PROVIDED or not profile:
-        return value
-    if not isinstance(profile, str):
-        raise InputError(invalid("glidein_profile", profile, "the name of a profile; docs/profiles.md lists them"))
-    known = load_profile(profile)
-    if variable == "glidein_entries":
-        return _merged_entries(value, known["entries"])
-    if value is not None and value != "":
-        return value
-    if variable == "glidein_scheduler":
-        return known["scheduler"]
-    fact = known[variable[len("glidein_") :]]
-    return None if fact is None else copy.deepcopy(fact["value"])
-
-
-def host_variable(variables, variable):
-    """Return a variable of a host, filled in from its profile; None without a value. variables: {name: value}."""
-    value = variables.get(variable)
-    return with_profile(variable, value, variables.get("glidein_profile")) if variable in PROVIDED else value
-
-
-def profile_error(profile):
-    """Return the error of an invalid or unknown value of `glidein_profile`, or None."""
-    try:
-        with_profile("glidein_scheduler", None, profile)
-    except InputError as error:
-        return str(error)
-    return None
-
-
-def _merged_entries(own, known):
-    """Return the entries of a host. own: the host's glidein_entries; known: the profile's entries."""
-    if not own:
-        return copy.deepcopy(known)
-    if not isinstance(own, dict):
-        return own
-    return {name: _merged_entry(entry, copy.deepcopy(known.get(name) or {})) for name, entry in own.items()}
-
-
-def _merged_entry(own, known):
-    if own is None:
-        return known
-    if not isinstance(own, dict):
-        return own
-    given = {key: value for key, value in own.items() if value is not None}
-    # The shapes are stated by one of these keys.
-    if "shapes" in given or "node" in given:
-        known = {key: value for key, value in known.items() if key not in ("shapes", "node")}
-    for key in _MERGED:
-        if isinstance(given.get(key), dict) and isinstance(known.get(key), dict):
-            given[key] = dict(known[key], **given[key])
-    return dict(known, **given)
-
-
 def _shown(name):
     return f"files/profiles/{name}.yml"
 
@@ -255,7 +181,7 @@ def _unknown(name, names):
     similar = [known for known in names if any(part in known for part in parts)]
     similar = (similar or difflib.get_close_matches(str(name), names, n=_SIMILAR_MOST))[:_SIMILAR_MOST]
     listed = f"similar names are {', '.join(similar)}; " if similar else ""
-    return f"glidein_profile: {name!r} is unknown; {listed}docs/profiles.md lists all profiles"
+    return f"profile: {name!r} is unknown; {listed}docs/profiles.md lists all profiles"
 
 
 def _mapping(problems, variable, value):
@@ -276,13 +202,14 @@ def _check_sources(problems, variable, keys, sources):
     return keys or ()
 
 
-def _entry(problems, variable, raw, sources, used, constraint):
-    """Return an entry without its source, complete except for the account."""
+def _entry(problems, variable, raw, sources, constraint):
+    """Return the sources of an entry, and the entry without them, complete except for the account."""
     if not isinstance(raw, dict):
         problems.append(invalid(variable, raw, "a mapping"))
-        return {}
+        return [], {}
+    keys = []
     try:
-        used.update(_check_sources(problems, variable, _source(raw.get("source")), sources))
+        keys = _check_sources(problems, variable, _source(raw.get("source")), sources)
     except ValueError:
         problems.append(missing(f"{variable}.source", _SOURCE.expected))
     entry = {key: copy.deepcopy(value) for key, value in raw.items() if key != "source"}
@@ -300,7 +227,7 @@ def _entry(problems, variable, raw, sources, used, constraint):
             cpus = shape.get("cpus")
             cpus = cpus.get("min") if isinstance(cpus, dict) else cpus
             shape["disk_mb"] = DISK_MB_PER_CPU * cpus if isinstance(cpus, int) else DISK_MB_PER_CPU
-    return entry
+    return keys, entry
 
 
 def _check_entries(problems, name, entries):

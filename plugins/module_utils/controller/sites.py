@@ -19,7 +19,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     unreadable,
     why_unreadable,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable
 from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import unserved
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -111,9 +110,9 @@ def _definition(name, variables, errors, queue, session):
         for key in ("scheduler_options", "entries", "limits", "budget"):
             site[key] = _mapping(variables, f"glidein_{key}")
         key = "eagerness"
-        site[key] = plain(host_variable(variables, "glidein_eagerness"))
+        site[key] = plain(variables.get("glidein_eagerness"))
         key = "scheduler"
-        site[key] = str(host_variable(variables, "glidein_scheduler") or "")
+        site[key] = str(variables.get("glidein_scheduler") or "")
         site["scheduler_options"] = with_variables(site[key], site["scheduler_options"], variables.get)
     # Of any type: a variable may refer to an undefined one, or be in a vault with another password.
     except Exception as error:  # pylint: disable=broad-exception-caught
@@ -133,7 +132,7 @@ def _definition(name, variables, errors, queue, session):
 
 
 def _mapping(variables, name):
-    value = plain(host_variable(variables, name))
+    value = plain(variables.get(name))
     if value is None:
         return {}
     if not isinstance(value, Mapping):

@@ -406,6 +406,8 @@ def test_the_documented_routes_limit_and_charge_pilots(cm, alice, slurm):
     wait_for("the pilot that waited", waited, LIMIT_S)
     alice.host.check_output("condor_rm -all")
     wait_for("an empty Slurm", lambda: not slurm.check_output("squeue -h -u glidein"), LIMIT_S)
+    # These routes refuse the pilots of the next tests.
+    gateway_playbook("-l", "slurm")
 
 
 # --- failures, after which no pilot is lost and nothing needs a person but the playbooks

@@ -140,7 +140,7 @@ def test_nothing_is_submitted_on_demand_that_is_too_old(alice, server, slurm, cm
         ({"glidein_scheduler": "slrum"}, "glidein_scheduler: 'slrum' is invalid; expected "),
         ({"glidein_entries": {}}, "glidein_entries: missing"),
         ({"glidein_limts": {"total": 1}}, "glidein_limts: unknown variable (did you mean 'glidein_limits'?)"),
-        ({"glidein_profile": "bridges"}, "glidein_profile: 'bridges' is unknown; similar names are psc-bridges2;"),
+        ({"glidein_profile": "psc-bridges2"}, "glidein_profile: only discovery reads profiles. Run `ansible-playbook"),
         (
             {"glidein_entries": {"cpu": {**ENTRY, "limits": {"total": -1}}}},
             "glidein_entries.cpu.limits.total: -1 is invalid",

@@ -170,22 +170,15 @@ def test_slurm_accepts_a_job_of_each_proposed_size(proposed):
             assert (done.rc, "to start at" in done.stderr) == (0, True), (name, done)
 
 
-def test_the_status_lists_differences_between_a_profile_and_the_machine(slurm_accounting, tmp_path):
-    variables = {
-        "ansible_user": "pilot",
-        "ansible_ssh_common_args": SSH,
-        "glidein_demand_url": "http://127.0.0.1:1",
-        "glidein_profile": "psc-bridges2",
-    }
-    hosts = {"slurm-accounting": {}, "missing": {"ansible_host": "missing.invalid"}}
-    sites = {"hosts": hosts, "vars": variables}
-    (tmp_path / "hosts.json").write_text(json.dumps({"all": {"children": {"glidein_sites": sites}}}))
-    status = playbook("status", inventory=(tmp_path / "hosts.json",))
-    assert status.rc == 0, status
-    profiles = status.summary.partition("\nPROFILES\n")[2]
-    read = r"psc-bridges2, documentation read on [0-9-]+"
-    assert re.search(rf"^  slurm-accounting: {read}; differs from the login node:\n    RM: queue RM ", profiles), status
-    assert re.search(rf"^  missing: {read}; not compared with the login node$", profiles, re.MULTILINE), status
+def test_a_profile_gets_the_account_and_what_differs_becomes_a_question(slurm_accounting, tmp_path):
+    delta = discover_pilot(tmp_path, profile="ncsa-delta")
+    assert list(delta.entries) == ["cpu"], delta
+    assert (delta.entries["cpu"]["account"], delta.entries["cpu"]["walltime"]) == ("physics", "2h"), delta
+    assert '# TODO: nodes have 16 cores, the shape "node" asks for 128' in delta.text, delta
+    assert "# Sources of profile ncsa-delta, read on " in delta.text
+    assert (
+        delta.left_out["gpuA100x4, gpuA100x8, gpuA40x4, gpuH200x8"] == "the queue of profile ncsa-delta does not exist"
+    )
 
 
 def test_a_choice_of_accounts_is_left_to_the_operator(others):

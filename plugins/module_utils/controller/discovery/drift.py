@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Differences between the entries of a site, or of its profile, and the facts of the login node."""
+"""Differences between the entries of a site and the facts of the login node."""
 
 import re
 
@@ -9,7 +9,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.q
     LONGEST_WALLTIME_S,
     usable_groups,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import host_variable, load_profile
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
@@ -37,25 +36,6 @@ def drift(facts, entries, scheduler=None):
     except InputError as error:
         return error.problems
     return [f"{name}: {sentence}" for name, entry in site["entries"].items() for sentence in _of_entry(facts, entry)]
-
-
-def profile_drift(facts, name):
-    """Return the sentences about the entries of a profile. Raises InputError if the profile is unknown."""
-    profile = load_profile(name)
-    return drift(facts, profile["entries"], profile["scheduler"])
-
-
-def site_drift(facts, variables):
-    """Return the sentences about the entries of a host and of its profile, each once. Raises InputError.
-
-    variables: glidein_entries, glidein_scheduler and glidein_profile of the host, as far as it has them. A sentence
-    about what the profile states names the profile.
-    """
-    entries, scheduler = (host_variable(variables, name) for name in ("glidein_entries", "glidein_scheduler"))
-    profile = variables.get("glidein_profile")
-    of_profile = profile_drift(facts, profile) if profile else []
-    of_host = [sentence for sentence in drift(facts, entries, scheduler) if sentence not in of_profile]
-    return of_host + [f"profile {profile}: {sentence}" for sentence in of_profile]
 
 
 def _of_entry(facts, entry):

@@ -59,6 +59,7 @@ def host_vars_text(proposal, facts, host):
         "Answer each TODO. docs/variables.md describes the variables, docs/discovery.md how they were found.",
     ]
     remarks = [
+        *proposal.remarks,
         ("Queues without an entry:", proposal.queues_by_reason()),
         ("Not read:", [(gap["what"], f"{gap['command']}: {gap['error']}") for gap in facts["gaps"]]),
     ]

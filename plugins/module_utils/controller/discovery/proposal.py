@@ -8,8 +8,8 @@ class Proposal:
     """The variables of one site.
 
     variables: as in host_vars; sources: {path: text}, the origin of a value, for a comment; todo: [Todo];
-    left_out: [{"queue", "reason"}]; notes: sentences about the present state of the login node. A path is a tuple
-    of keys.
+    left_out: [{"queue", "reason"}]; notes: sentences about the present state of the login node; remarks: titles and
+    pairs of names and texts, for the end of the file. A path is a tuple of keys.
     """
 
     def __init__(self, existing=()):
@@ -20,6 +20,7 @@ class Proposal:
         self.todo = []
         self.left_out = []
         self.notes = []
+        self.remarks = []
 
     @property
     def entries(self):

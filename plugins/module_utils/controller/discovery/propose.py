@@ -3,9 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From the facts of a login node to the proposed variables of its site."""
 
+import copy
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery import shapes as sizes
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profile import (
+    queues_of_profile,
+    remarks_of_profile,
+    source_text,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
     LIMITED,
@@ -21,7 +28,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import check_e
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import as_name, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word
-from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
+from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text, parse_duration
 
 # Cautious limits of an entry, below the collection's defaults. Idle whole nodes and GPUs cost more.
 LIMITS = {"queued": 5, "total": 50, "per_cycle": 5}
@@ -47,17 +54,19 @@ _SHOWN_ATTRIBUTES = 12
 _FREE_DISK = "the free disk"
 
 
-def propose(facts, nodes=None, batch_system=None, existing=(), measured=None):
+def propose(facts, nodes=None, batch_system=None, existing=(), measured=None, profile=None):
     """Return the Proposal for a site.
 
     facts: of the module site_facts; nodes: {entry: what a probe saw on one of its compute nodes}; batch_system: the
     class of facts["scheduler"] (a subclass of batch.base.Scheduler), without which its defaults are unknown;
     existing: names of variables that the host has, which are not asked about; measured: {path: (value, source)} of
-    what earlier probes saw, which is kept for the entries that `nodes` has no report of (VariablesFile.measured).
+    what earlier probes saw, which is kept for the entries that `nodes` has no report of (VariablesFile.measured);
+    profile: of the machine, as load_profile returns it. Its entries are proposed instead of one for each queue.
+    Raises InputError if it is of another machine.
     """
     nodes, measured = nodes or {}, measured or {}
     proposal = Proposal(existing)
-    _site(proposal, facts, batch_system)
+    _site(proposal, facts, batch_system, profile)
     for account in facts["accounts"]:
         if account["problem"]:
             proposal.notes.append(f"Account {account['name']} cannot be used: {account['problem']}.")
@@ -66,17 +75,26 @@ def propose(facts, nodes=None, batch_system=None, existing=(), measured=None):
     if batch_system is None or "GLIDEIN_HOME" not in batch_system.shell_settings:
         _home(proposal, facts["environment"])
     chosen, proposal.left_out = choose_queues(facts)
-    names = _entry_names(chosen)
+    queues = queues_of_profile(proposal, facts, profile, chosen) if profile else _queues_by_entry(chosen)
     disks_known = True
-    for queue in chosen:
-        entry = _Entry(proposal, facts, batch_system, queue, names[queue["name"]], nodes, measured)
-        entry.propose(is_for_gpus(queue, chosen))
+    for name, queue in queues.items():
+        entry = _Entry(proposal, facts, batch_system, queue, name, nodes, measured)
+        if profile:
+            entry.propose_known(profile)
+        else:
+            entry.propose(is_for_gpus(queue, chosen))
         disks_known = disks_known and entry.disk_known
-    if not chosen:
+    if not queues:
         reason = "no queue can be used" if facts["queues"] else "the queues are unknown"
         proposal.ask(("glidein_entries",), f"{reason}; describe at least one entry (docs/variables.md)")
-    if not _probed_scratch(proposal, nodes, measured, list(names.values())):
-        _scratch(proposal, facts["environment"], list(names.values()), disks_known)
+    if profile:
+        remarks_of_profile(proposal, profile)
+    scratch = profile and profile["scratch"]
+    if not _probed_scratch(proposal, nodes, measured, list(queues)):
+        if scratch:
+            proposal.set(("glidein_scratch",), scratch["value"], source_text(profile, scratch["source"]))
+        else:
+            _scratch(proposal, facts["environment"], list(queues), disks_known)
     _site_limits(proposal, facts)
     return proposal
 
@@ -84,7 +102,7 @@ def propose(facts, nodes=None, batch_system=None, existing=(), measured=None):
 # -- the site ------------------------------------------------------------------------------------------------------
 
 
-def _site(proposal, facts, batch_system):
+def _site(proposal, facts, batch_system, profile):
     """Propose the variables that do not depend on queues."""
     if is_name(facts["user"]):
         proposal.set(("ansible_user",), facts["user"], "the user of this discovery")
@@ -97,6 +115,16 @@ def _site(proposal, facts, batch_system):
         "!vault | ...",
         "printf %s $(openssl rand -hex 24) | ansible-vault encrypt_string --stdin-name glidein_demand_token",
     )
+    if profile and facts["scheduler"] not in (None, profile["scheduler"]):
+        raise InputError(
+            f"profile: {profile['name']!r} is of a machine with {profile['scheduler']}, and the login node has "
+            f"{facts['scheduler']}; name another profile, or the batch system with -e discover_scheduler="
+            f"{profile['scheduler']}"
+        )
+    if profile and not facts["scheduler"]:
+        source = f"profile {profile['name']}; the login node shows no batch system"
+        proposal.set(("glidein_scheduler",), profile["scheduler"], source)
+        return
     if not facts["scheduler"]:
         proposal.ask(("glidein_scheduler",), "no batch system was found; name it (docs/batch-systems)", "slurm")
         return
@@ -242,15 +270,15 @@ def _site_limits(proposal, facts):
             proposal.sources[("glidein_limits",)] = "the batch system's limits on your jobs in all queues"
 
 
-def _entry_names(queues):
-    """Return {queue: name of its entry}."""
-    names = {}
+def _queues_by_entry(queues):
+    """Return {name of the entry: its queue}."""
+    found = {}
     for queue in queues:
         name = as_name(queue["name"] or "") or "main"
-        while name in names.values():
-            name = f"{name[:60]}-{len(names) + 1}"
-        names[queue["name"]] = name
-    return names
+        while name in found:
+            name = f"{name[:60]}-{len(found) + 1}"
+        found[name] = queue
+    return found
 
 
 # -- one entry -----------------------------------------------------------------------------------------------------
@@ -263,6 +291,7 @@ class _Entry:
         self.proposal = proposal
         self.facts = facts
         self.batch_system = batch_system
+        # None if the facts do not state the queue of a profile's entry.
         self.queue = queue
         self.name = name
         self.path = ("glidein_entries", name)
@@ -273,7 +302,7 @@ class _Entry:
             self.measured = {
                 path[2] if path[2:] else None: measured[path] for path in measured if path[:2] == self.path
             }
-        self.groups = usable_groups(queue)
+        self.groups = usable_groups(queue) if queue else []
         self.has_gpus = False
         self.disk_known = False
 
@@ -287,11 +316,45 @@ class _Entry:
         self._walltime()
         self._shapes(gpu_only)
         self._resources()
-        self._limits()
+        shapes = self.proposal.entries[self.name].get("shapes", {})
+        costly = self.has_gpus or any(shape.get("whole_node") for shape in shapes.values())
+        self._limits(dict(COSTLY_LIMITS if costly else LIMITS), "cautious; raise them when glideins run well")
         if is_word(self.queue.get("qos")):
             self._set("directives", [f"--qos={self.queue['qos']}"], "the QOS of yours that this queue accepts")
         self._seen()
         self._check()
+
+    def propose_known(self, profile):
+        """Add the entry of a profile, within the walltime and the limits of its queue.
+
+        Other values that the login node contradicts become open questions.
+        """
+        source = source_text(profile, profile["entry_sources"][self.name])
+        if self.groups:
+            source += f". The login node states {sizes.describe_groups(self.queue)}"
+        self.proposal.set(self.path, copy.deepcopy(profile["entries"][self.name]), source)
+        self._account()
+        if self.queue:
+            enforced = self.facts["limits"]["memory_enforced"]
+            cpu_size, gpu_sizes = sizes.node_sizes(self.queue, self.groups, enforced, self.node, False)
+            known = [size for size in [cpu_size, *gpu_sizes] if size]
+            self.disk_known = bool(known) and all(size.disk_known for size in known)
+            for seen in sorted({size.corrections for size in known} - {""}):
+                self._ask("", f"the probe saw a node of {seen} only; shapes must not be larger")
+        self._seen()
+        entry = self.proposal.entries[self.name]
+        walltime = entry["walltime"]
+        # An entry without a queue runs in any of them: the batch system chooses one for each job.
+        if self.queue and entry.get("queue"):
+            self._limits(dict(LIMITS, **entry.get("limits", {})))
+            limit_s = self.queue["walltime_s"]
+            if limit_s is not None and limit_s < parse_duration(walltime):
+                limit = self._source("walltime_s", "the queue's limit")
+                self._set("walltime", duration_text(limit_s), f"{limit}; the profile states {walltime}")
+            # Not compared: the profile may be below the queue's limit on purpose.
+            walltime = limit_s or walltime
+        for sentence in drift(self.facts, {self.name: dict(entry, walltime=walltime)}):
+            self._ask("", sentence.replace(f"{self.name}: ", "", 1))
 
     def _set(self, key, value, source=""):
         path = (key,) if isinstance(key, str) else key
@@ -301,12 +364,13 @@ class _Entry:
         self.proposal.ask(self.path + ((key,) if key else ()), question, example)
 
     def _source(self, key, otherwise=""):
-        return self.queue["sources"].get(key, otherwise)
+        return self.queue["sources"].get(key, otherwise) if self.queue else otherwise
 
     def _account(self):
-        names = usable_accounts(self.queue, self.facts["accounts"])
+        known = {"accounts": [account["name"] for account in self.facts["accounts"]]}
+        names = usable_accounts(self.queue or known, self.facts["accounts"])
         if not names:
-            if any(gap["what"] == "accounts" for gap in self.facts["gaps"]):
+            if self.queue is None or any(gap["what"] == "accounts" for gap in self.facts["gaps"]):
                 self._ask(
                     "account", "your accounts could not be read; name one, if the batch system needs it", "abc123"
                 )
@@ -423,10 +487,8 @@ class _Entry:
                 "resources", "the batch system's unit of memory is unknown (docs/batch-systems)", "{memory_unit: MB}"
             )
 
-    def _limits(self):
-        shapes = self.proposal.entries[self.name].get("shapes", {})
-        costly = self.has_gpus or any(shape.get("whole_node") for shape in shapes.values())
-        limits = dict(COSTLY_LIMITS if costly else LIMITS)
+    def _limits(self, limits, otherwise=""):
+        """Set these limits, lowered to those of the batch system. otherwise: their comment if none is lowered."""
         names = usable_accounts(self.queue, self.facts["accounts"]) or []
         of_accounts = [account for account in self.facts["accounts"] if account["name"] in names]
         sources = []
@@ -448,7 +510,7 @@ class _Entry:
         if max_array is not None and max_array < limits["per_cycle"]:
             limits["array"] = max(1, max_array)
             sources.append("largest array of the batch system")
-        self._set("limits", limits, "; ".join(sources) or "cautious; raise them when glideins run well")
+        self._set("limits", limits, "; ".join(sources) or otherwise)
 
     def _seen(self):
         """Add what the login node and the probe show about the nodes."""

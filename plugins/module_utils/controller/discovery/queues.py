@@ -89,7 +89,7 @@ def choose_queues(facts):
     left_out = []
     usable = []
     for queue in facts["queues"]:
-        reason = _unusable(queue, facts)
+        reason = why_unusable(queue, facts)
         if reason:
             left_out.append({"queue": queue["name"], "reason": reason})
         else:
@@ -108,7 +108,7 @@ def _order(queue):
     return not queue["default"], queue["name"]
 
 
-def _unusable(queue, facts):
+def why_unusable(queue, facts):
     """Return the reason why a queue cannot be used, or None."""
     # The queue of a batch system without queues has an empty name.
     if queue["name"] and not is_word(queue["name"]):

@@ -174,37 +174,11 @@ def test_a_variable_that_is_missing_or_cannot_be_read_is_named(cls, variables, m
     assert str(error.value) == message
 
 
-def test_the_hosts_profile_sets_variables_that_the_host_does_not_set():
-    variables = {"glidein_profile": "tacc-frontera", "glidein_scheduler": None, "glidein_collector": "cm"}
-    found = options(GlideinsAction, glidein_entries={"small": {"account": "abc"}}, **variables)
-    assert (found["scheduler"], found["scratch"]) == ("slurm", "/tmp")  # noqa: S108
-    assert (found["entries"]["small"]["account"], found["entries"]["small"]["queue"]) == ("abc", "small")
-    assert list(options(glidein_entries=None, glidein_profile="tacc-frontera")["entries"]) == ["small", "flex"]
-    assert options(glidein_scratch="/x", glidein_profile="tacc-frontera")["scheduler"] == "slurm"
-    assert options(GlideinsAction, glidein_scratch="/x", **variables)["scratch"] == "/x"
-
-
-@pytest.mark.parametrize(
-    "profile, message",
-    [
-        (
-            "frontera",
-            "glidein_profile: 'frontera' is unknown; similar names are tacc-frontera; docs/profiles.md lists ",
-        ),
-        ("{{ missing }}", "glidein_profile: 'missing' is undefined"),
-    ],
-)
-def test_a_profile_that_is_unknown_or_cannot_be_read_is_an_error(profile, message):
-    with pytest.raises(OptionError) as error:
-        options(glidein_profile=profile)
-    assert str(error.value).startswith(message)
-
-
 def test_pull_mode_copies_the_variables_that_options_come_from():
     path = pathlib.Path(__file__).parents[4] / "roles/pull/vars/main.yml"
     copied = yaml.safe_load(path.read_text(encoding="utf-8"))["__pull_names"]
     # The key of the bucket stays on the controller; the role pull refuses glidein_log_s3.
-    wanted = {*GlideinsAction.VARIABLES.values(), "glidein_profile"} - {"glidein_log_s3"}
+    wanted = {*GlideinsAction.VARIABLES.values()} - {"glidein_log_s3"}
     wanted |= {name for variables in scheduler_variables.VARIABLES.values() for name in variables.values()}
     assert wanted <= set(copied)
     assert "glidein_log_s3" not in copied

@@ -15,13 +15,11 @@ from ansible_collections.glidein.ops.plugins.filter import (
     inventory_sites,
     job_explanation,
     lease_limits,
-    profile_lines,
     seconds,
     select_hosts,
     tarball_list,
     token_expires,
     unknown_variables,
-    with_profile,
 )
 
 
@@ -32,13 +30,11 @@ from ansible_collections.glidein.ops.plugins.filter import (
         inventory_sites,
         job_explanation,
         lease_limits,
-        profile_lines,
         seconds,
         select_hosts,
         tarball_list,
         token_expires,
         unknown_variables,
-        with_profile,
     ],
 )
 def test_a_filter_accepts_the_documented_arguments(plugin):
@@ -77,21 +73,12 @@ def test_a_duration_below_the_minimum_names_the_variable(value):
         seconds.seconds(value, 1, "glidein_site_timeout")
 
 
-def test_an_unknown_profile_is_an_error_of_the_filter():
-    fill = with_profile.FilterModule().filters()["with_profile"]
-    assert fill("", "glidein_scheduler", "tacc-frontera") == "slurm"
-    assert fill({}, "glidein_entries", "") == {}
-    with pytest.raises(AnsibleFilterError, match="glidein_profile: 'x' is unknown"):
-        fill("", "glidein_scheduler", "x")
-
-
-def test_an_unknown_profile_is_reported_once_with_the_nearest_name():
+def test_unknown_variables_and_unquoted_names_are_found():
     find = unknown_variables.FilterModule().filters()["unknown_variables"]
-    hosts = {"a": {"glidein_profile": "fronter"}, "b": {"glidein_profile": "fronter"}, "c": {}, "d": {"glidein_x": 1}}
-    variable, profile = find(hosts, [*hosts, "no-host"])
+    hosts = {"a": {"glidein_site": 12}, "b": {"glidein_site": 12}, "c": {}, "d": {"glidein_x": 1}}
+    variable, name = find(hosts, [*hosts, "no-host"])
     assert variable.startswith("d: glidein_x: unknown variable")
-    assert profile.startswith("a; b: glidein_profile: 'fronter' is unknown; similar names are tacc-frontera; ")
-    assert find({"a": {"glidein_profile": "tacc-frontera"}}, ["a"]) == []
+    assert name.startswith("a; b: glidein_site: not text; ")
 
 
 def test_a_list_of_tarballs_is_parsed_by_line():

@@ -441,6 +441,12 @@ def test_failed_readings_of_the_demand_server_are_reported():
         ]
 
 
+def test_a_pool_without_a_schedd_is_reported():
+    demanded = demand_result(schedds={"answered": [], "failed": [], "error": "the collector has no schedd"})
+    for problems in (summary(demanded=demanded)["problems"], part(status_table(planned(), demanded), "PROBLEMS")):
+        assert problems == ["the demand server knows no schedd: the collector has no schedd"]
+
+
 @pytest.mark.parametrize("count", [float("nan"), float("inf"), "3", None, 1.5])
 def test_a_demand_with_invalid_numbers_is_not_shown(count):
     wrong = {"failed": True, "msg": "demand.groups[0].count: 'x' is invalid"}

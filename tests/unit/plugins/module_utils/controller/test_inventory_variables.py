@@ -8,11 +8,10 @@ import pytest
 import yaml
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     KNOWN,
-    invalid_values,
     unknown_variables,
+    unquoted_names_of_hosts,
     unreadable,
 )
-from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
 
 ROOT = pathlib.Path(__file__).parents[5]
 # Host groups, a Python package, and prefixes of patterns such as glidein_ssh_*.
@@ -83,10 +82,11 @@ def test_every_known_variable_is_documented():
     assert sorted(set(KNOWN) - names_in(documents)) == []
 
 
-def test_a_profile_that_cannot_be_read_is_an_error_that_names_the_host():
-    hostvars = {"good": {"glidein_profile": "purdue-anvil"}, "odd": Unreadable("glidein_profile", {})}
-    (error,) = invalid_values(hostvars, list(hostvars))
-    assert error.startswith("odd: glidein_profile: ")
+def test_the_error_of_a_profile_names_the_remedy():
+    (error,) = unknown_variables({"h": {"glidein_profile": "purdue-anvil"}}, ["h"])
+    assert error.startswith(
+        "h: glidein_profile: only discovery reads profiles. Run `ansible-playbook -i INVENTORY glide"
+    )
 
 
 def test_of_a_value_with_an_unresolved_template_only_the_template_is_shown():
@@ -103,7 +103,7 @@ def test_names_that_yaml_reads_as_numbers_are_to_be_quoted():
       2022_123: {shapes: {8: {}, node: {}}}
       good: {}
     """
-    (*errors,) = invalid_values({"h": yaml.safe_load(text), "good": {"glidein_site": "012345"}}, ["h", "good"])
+    (*errors,) = unquoted_names_of_hosts({"h": yaml.safe_load(text), "good": {"glidein_site": "012345"}}, ["h", "good"])
     names = ["site", "deployment", "demand_token", "entries.2022123", "entries.2022123.shapes.8"]
     remedy = "not text; put it in quotes, because YAML reads it as a number, a date or a truth value"
     assert errors == [f"h: glidein_{name}: {remedy}" for name in names]

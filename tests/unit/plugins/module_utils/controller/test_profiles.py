@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of profiles of known machines: their schema, the variables that they set, and their entries' scripts."""
+"""Tests of profiles of known machines: their schema, and the scripts of their entries."""
 
 import pathlib
 import re
@@ -9,8 +9,6 @@ import re
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller import profiles
-from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_limits import lease_limits
-from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import sites_of_play
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
@@ -67,6 +65,7 @@ def test_a_small_profile_is_valid():
     profile = profiles.check_profile("one", raw())
     assert profile["entries"]["main"]["shapes"]["core"]["disk_mb"] == 2000
     assert "source" not in profile["entries"]["main"]
+    assert profile["entry_sources"] == {"main": ["guide"]}
 
 
 def test_a_date_without_quotes_is_a_date():
@@ -90,7 +89,6 @@ def test_a_date_without_quotes_is_a_date():
         ({"scratch": {"value": "$(id)", "source": "guide"}}, "scratch.value: '$(id)' is invalid"),
         ({"scratch": {"path": "/x", "source": "guide"}}, "scratch.path: unknown key"),
         ({"login": {"two_factor": "duo", "source": "guide"}}, "login.two_factor: 'duo' is invalid; expected true or"),
-        ({"environment": {"value": {"GLIDEIN_X": 1}, "source": "guide"}}, "name of environment.value.GLIDEIN_X"),
         (
             {"outbound": {"value": False, "proxy": "http://me:secret@proxy:3128", "source": "guide"}},
             "outbound.proxy: 'http://me:secret@proxy:3128' is invalid; expected http://HOST:PORT",
@@ -216,7 +214,7 @@ def test_the_documentation_lists_all_profiles():
         cells = [f"`{name}`", machine, profile["scheduler"], ", ".join(profile["entries"]), profile["read"]]
         lines.append(f"| {' | '.join(cells)} |")
     text = (ROOT / "docs/profiles.md").read_text(encoding="utf-8")
-    table = [line for line in text.partition("## Merging")[0].splitlines() if line.startswith("|")]
+    table = [line for line in text.partition("## What the numbers mean")[0].splitlines() if line.startswith("|")]
     assert table == lines, "docs/profiles.md: expected this table:\n" + "\n".join(lines)
 
 
@@ -227,89 +225,19 @@ def test_limits_of_profiles_are_stated():
         assert {"queued", "total"} <= set(limits), f"{name}: entries.{entry}.limits: expected queued and total"
 
 
-# -- variables that a profile sets -------------------------------------------------------------------------------------
-
-
-def entries_with(own):
-    return profiles.with_profile("glidein_entries", own, "tacc-frontera")
-
-
-def test_without_a_profile_a_variable_is_the_hosts():
-    for profile in (None, ""):
-        assert profiles.with_profile("glidein_entries", {"a": {}}, profile) == {"a": {}}
-    assert profiles.with_profile("glidein_limits", None, "tacc-frontera") is None
-
-
-@pytest.mark.parametrize("own", [None, {}])
-def test_without_entries_of_the_host_all_of_the_profile_are_used(own):
-    assert list(entries_with(own)) == ["small", "flex"]
-
-
-def test_only_entries_that_the_host_names_are_used_and_each_is_completed():
-    found = entries_with({"small": {"account": "abc"}, "own": {"queue": "x"}})
-    assert list(found) == ["small", "own"]
-    assert (found["small"]["account"], found["small"]["queue"]) == ("abc", "small")
-    assert found["own"] == {"queue": "x"}
-    assert entries_with({"flex": None}) == {"flex": entries_with(None)["flex"]}
-
-
-def test_limits_and_resources_are_completed_key_by_key_and_other_keys_are_replaced():
-    shapes = {"half": {"cpus": 28, "memory_mb": 1, "disk_mb": 1}}
-    own = {"limits": {"total": 2}, "resources": {"memory": "mem"}, "shapes": shapes, "walltime": "2h", "queue": None}
-    found = entries_with({"small": own})["small"]
-    assert found["limits"] == {"queued": 5, "total": 2, "per_cycle": 3, "array": 1}
-    assert found["resources"] == {"memory": "mem", "whole_node": "none"}
-    assert (found["shapes"], found["walltime"], found["queue"]) == (shapes, "2h", "small")
-
-
-def test_a_node_of_the_host_replaces_the_shapes_of_the_profile():
-    found = entries_with({"small": {"node": {"cpus": 56, "memory_mb": 1000, "disk_mb": 1000}}})["small"]
-    assert "shapes" not in found
-
-
-def test_invalid_entries_of_the_host_are_left_for_the_check_that_reports_them():
-    assert entries_with("x") == "x"
-    assert entries_with({"small": "x"}) == {"small": "x"}
-
-
-def test_a_change_of_the_result_does_not_change_the_profile():
-    entries_with(None)["small"]["limits"]["total"] = 9999
-    assert entries_with({"small": {}})["small"]["limits"]["total"] == 15
-
-
-def test_other_variables_of_the_host_replace_those_of_the_profile():
-    fill = profiles.with_profile
-    assert fill("glidein_scheduler", None, "tacc-frontera") == fill("glidein_scheduler", "", "tacc-frontera") == "slurm"
-    assert fill("glidein_scheduler", "htcondor", "tacc-frontera") == "htcondor"
-    assert fill("glidein_scratch", None, "tacc-frontera") == "/tmp"  # noqa: S108
-    assert fill("glidein_scratch", "/x", "tacc-frontera") == "/x"
-    assert fill("glidein_environment", None, "tacc-frontera") is None
-
-
 @pytest.mark.parametrize(
     "name, words",
     [
-        ("bridges", "glidein_profile: 'bridges' is unknown; similar names are psc-bridges2; docs/profiles.md lists"),
+        ("bridges", "profile: 'bridges' is unknown; similar names are psc-bridges2; docs/profiles.md lists"),
         ("tacc-fronterra", "similar names are tacc-frontera"),
-        ("zzzz", "glidein_profile: 'zzzz' is unknown; docs/profiles.md lists all profiles"),
-        ("../x", "glidein_profile: '../x' is unknown"),
-        (["a"], "glidein_profile: ['a'] is invalid; expected the name of a profile"),
+        ("zzzz", "profile: 'zzzz' is unknown; docs/profiles.md lists all profiles"),
+        ("../x", "profile: '../x' is unknown"),
     ],
 )
 def test_an_unknown_profile_is_an_error_with_similar_names(name, words):
     with pytest.raises(InputError) as error:
-        profiles.with_profile("glidein_scheduler", None, name)
+        profiles.load_profile(name)
     assert words in str(error.value)
-
-
-def test_the_plan_and_the_leases_use_the_profile():
-    hosts = {"h": {"glidein_profile": "tacc-frontera", "glidein_entries": {"small": {"account": "abc"}}}}
-    site = sites_of_play(hosts, ["h"], has_queues=False)[0]["h"]
-    assert (site["scheduler"], site["error"], site["entries"]["small"]["walltime"]) == ("slurm", None, "48h")
-    assert lease_limits(hosts, ["h"]) == {"h": 15 * 56}
-    site = sites_of_play({"h": {"glidein_profile": "fronter"}}, ["h"], has_queues=False)[0]["h"]
-    assert (site["queue"], site["entries"]) == (None, {})
-    assert "glidein_profile: 'fronter' is unknown; similar names are tacc-frontera" in site["error"]
 
 
 def test_the_names_of_profiles_are_names_of_machines():

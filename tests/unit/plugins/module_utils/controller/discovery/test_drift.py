@@ -5,8 +5,7 @@
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift, site_drift
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profile_lines import profile_lines
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
 from ansible_collections.glidein.ops.tests.unit.support.builders import shape
 from ansible_collections.glidein.ops.tests.unit.support.facts import MACHINES, account, facts, group, limits, queue
@@ -129,59 +128,3 @@ def test_equal_and_unknown_values_are_not_differences(known, changes):
 
 def test_without_entries_there_is_nothing_to_compare():
     assert drift(facts(), None) == []
-
-
-# -- with a profile ------------------------------------------------------------------------------------------------
-
-PROFILE = "tacc-frontera"
-SHORT = facts(queue("small", group(56, 192000), walltime_s=3600), queue("flex", group(56, 192000)))
-TOO_LONG = "small: the queue allows 1h only, the entry asks for 48h"
-
-
-@pytest.mark.parametrize("entries", [None, {}, {"small": {"account": "abc"}}])
-def test_a_difference_caused_by_the_profile_is_reported_once_with_the_profiles_name(entries):
-    sentences = site_drift(SHORT, {"glidein_profile": PROFILE, "glidein_entries": entries})
-    assert [sentence for sentence in sentences if "allows 1h only" in sentence] == [f"profile {PROFILE}: {TOO_LONG}"]
-
-
-def test_a_difference_of_the_hosts_own_values_does_not_name_the_profile():
-    variables = {"glidein_profile": PROFILE, "glidein_entries": {"small": {"walltime": "2h"}}}
-    sentences = site_drift(SHORT, variables)
-    assert "small: the queue allows 1h only, the entry asks for 2h" in sentences
-    assert f"profile {PROFILE}: {TOO_LONG}" in sentences
-    assert site_drift(SHORT, {"glidein_entries": None}) == []
-
-
-def test_another_batch_system_than_the_profiles_is_the_only_difference():
-    (sentence,) = site_drift(facts(queue("x"), scheduler="pbspro"), {"glidein_profile": PROFILE})
-    assert sentence == f"profile {PROFILE}: glidein_scheduler is slurm, the batch system is pbspro"
-
-
-@pytest.mark.parametrize(
-    "result", [{}, {"skipped": True}, {"failed": True, "msg": "x"}, {"facts": facts(scheduler=None)}]
-)
-def test_the_status_states_that_a_profile_was_not_compared(result):
-    hosts = {"h": {"glidein_profile": PROFILE, "glidein_site": "F"}, "i": {}, "j": {"glidein_profile": "x"}}
-    assert profile_lines(hosts, list(hosts), {"h": result}) == [
-        "",
-        "PROFILES",
-        f"  F: {PROFILE}, documentation read on 2026-11-22; not compared with the login node",
-    ]
-
-
-def test_the_status_lists_differences_from_the_profile():
-    lines = profile_lines({"h": {"glidein_profile": PROFILE}}, ["h"], {"h": {"facts": SHORT}})
-    assert lines[2] == f"  h: {PROFILE}, documentation read on 2026-11-22; differs from the login node:"
-    assert f"    {TOO_LONG}" in lines
-    assert max(map(len, lines)) <= 100
-
-
-def test_a_profile_that_agrees_with_the_login_node_has_one_line():
-    agrees = facts(queue("small", group(56, 192000)), queue("flex", group(56, 192000)))
-    hosts = {"h": {"glidein_profile": PROFILE}}
-    lines = profile_lines(hosts, ["h"], {"h": {"facts": agrees}})
-    assert lines[2:] == [f"  h: {PROFILE}, documentation read on 2026-11-22"]
-
-
-def test_without_a_profile_the_status_has_no_section():
-    assert profile_lines({"h": {}}, ["h"], {}) == []
