@@ -227,13 +227,13 @@ def _unproven_limit(name, shapes, guard, now_s):
         glideins = _PROBE + guard["ramp_factor"] * lasting
         why = f"{failed} of the last {good + failed} did not work"
         if glideins > _PROBE:
-            return UnprovenLimit(glideins, f"{name} has its limit of {glideins} unproven glideins, because {why}", True)
+            return UnprovenLimit(glideins, f"{name} gets at most {glideins} unproven glideins, because {why}", True)
         return UnprovenLimit(glideins, f"{name} is probed with one glidein, because {why}", True)
     good = max([good] + [shape.registered for shape in shapes])
     if any(shape.supply["sample"] for shape in shapes):
         good = max(good, guard["ramp_first"])
     glideins = guard["ramp_first"] + guard["ramp_factor"] * good
-    return UnprovenLimit(glideins, f"{name} has its limit of {count(glideins, 'unproven glidein')}", False)
+    return UnprovenLimit(glideins, f"{name} limit of {count(glideins, 'unproven glidein')} reached", False)
 
 
 def _record(shapes):

@@ -44,8 +44,8 @@ def main(result):
 def test_an_entry_without_a_record_gets_a_few_glideins():
     result = planned(1000)
     assert main(result).present == 25
-    assert "lab/main has its limit of 25 unproven glideins" in main(result).reason
-    assert "lab/main has its limit of 25 unproven glideins" in result["unserved"][0]["reason"]
+    assert "lab/main limit of 25 unproven glideins reached" in main(result).reason
+    assert "lab/main limit of 25 unproven glideins reached" in result["unserved"][0]["reason"]
 
 
 def test_it_opens_with_every_glidein_that_registers():
