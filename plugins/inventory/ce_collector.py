@@ -107,23 +107,16 @@ keyed_groups:
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
-from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue.collectors import query
-from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue.sites import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue import (
     ADDRESS,
     CE_PORT,
     GROUP,
     build,
+    query,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
-
-
-def check(scheduler, options, entries):
-    """Raise InputError if the batch system cannot be asked for the entries."""
-    make_scheduler(scheduler, options, normalise_site("glidein", "site", entries)["entries"])
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -140,7 +133,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         try:
             filters, defaults = self._filters()
             answers = self._answers(self._collectors(), path, cache)
-            built = build(answers, filters, defaults, check)
+            built = build(answers, filters, defaults)
         except GlideinError as error:
             raise AnsibleParserError(f"{path}: " + "\n".join(getattr(error, "problems", [str(error)]))) from error
         if self.get_option("show_warnings"):
@@ -165,7 +158,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return list(dict.fromkeys(collectors))
 
     def _filters(self):
-        """Return the filters and defaults of sites.build. Raises InputError."""
+        """Return the filters and defaults of ce_catalogue.build. Raises InputError."""
         names = ("vo", "batch_systems", "resources", "resource_groups", "min_cpus", "min_memory_mb")
         filters = {name: self.get_option(name) for name in names}
         problems = []

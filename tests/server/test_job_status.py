@@ -201,7 +201,7 @@ def page(changes=None, **context):
 
 
 def test_the_page_links_the_group_and_gives_the_reasons_of_the_sites():
-    rows = [{"group": "aaaa", "count": 1, "reason": "main/core: asks for 8 cpus, the shape has 1"}]
+    rows = [{"group": "aaaa", "count": 1, "reason": "main/core: each job requests 8 cpus, but the shape has 1"}]
     leases = [
         {"site": "PSC", "entry": "RM", "group": "aaaa", "jobs": 3, "expires": NOW + 60},
         {"site": "Old", "entry": "RM", "group": "aaaa", "jobs": 3, "expires": NOW - 60},
@@ -209,7 +209,7 @@ def test_the_page_links_the_group_and_gives_the_reasons_of_the_sites():
     html = page(demand=demand(group("aaaa")), reports=reports(report("PSC", unserved=rows)), leases=leases)
     words = " ".join(Page(html).text.split())
     assert 'href="#group-aaaa"' in html
-    assert "Not served: PSC: main/core: asks for 8 cpus, the shape has 1" in words
+    assert "Not served: PSC: main/core: each job requests 8 cpus, but the shape has 1" in words
     assert "Jobs of the group that have queued or starting glideins: PSC/RM: 3." in words
     assert "It requests 1 core, 2 GiB of memory, 1,000 MiB of disk, at most 2 h" in words
 

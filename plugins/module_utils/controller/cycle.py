@@ -17,16 +17,16 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_clie
     with_first_token,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import plain, unreadable
-from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import request_leases, trim
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import MissingLibraryError
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_attributes import accepted_attributes
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_sites
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import accepted_attributes
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import request_leases, trim
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import (
     options_of,
     plan_argument_spec,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import PlanItem
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pool import read_sites
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     GlideinError,
     InputError,

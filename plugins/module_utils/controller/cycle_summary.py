@@ -5,6 +5,7 @@
 
 import collections
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.reasons import KEPT
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import (
     count,
     cut,
@@ -27,7 +28,6 @@ _SUBMISSIONS = (("decisions", "submit"), ("submitted", "count"))
 # The fewest failed glideins of an entry that are a problem, and their fewest per cent of those that started.
 _MIN_FAILED = 3
 _MIN_FAILED_PERCENT = 10
-_UNKNOWN = "kept as it is, its queue is not known"
 # Time enough to deploy again, also over a weekend.
 _MIN_TOKEN_LEFT_S = 3 * 86400
 # The age from which the summary states when the demand was read: jobs submitted since then are not in it.
@@ -58,7 +58,7 @@ def cycle_summary(sites, glideins, demand, plan, lease, report_errors=(), check_
         changes = _changes(outcomes, item, check_mode)
         if not _is_empty(before, changes):
             # The problems state once for all shapes of a site why its queue is unknown.
-            rows.append((_cycle_row(item, changes), _UNKNOWN if item.counted is None else item.reason))
+            rows.append((_cycle_row(item, changes), KEPT if item.counted is None else item.reason))
     lines = _demand_lines(demand, plan, lost)
     lines += section("", table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
     omitted = len(items) - len(rows)

@@ -21,8 +21,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form im
     lifetime_s,
     signed_form,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_sites
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import options_of, plan_options
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pool import read_sites
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import read_site, site_token
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError

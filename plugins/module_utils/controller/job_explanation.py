@@ -195,5 +195,5 @@ def _step_of_group(group, plan, rows):
         )
     unserved = [each["reason"] for each in plan.get("unserved") or [] if each["group"] == group["id"]]
     if unserved:
-        return f"Remove what keeps glideins away where it fits: {unserved[0]}"
+        return f"Wait, or remove the cause: {unserved[0]}."
     return "Wait for the next negotiation cycle: a free slot of the pool is meant for it."

@@ -7,51 +7,16 @@ import collections
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.drains import drain_of, drain_text
-from ansible_collections.glidein.ops.plugins.module_utils.entries import LIMITS
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, StaleInputError
+from ansible_collections.glidein.ops.plugins.module_utils.room import Room, tightest_of
 from ansible_collections.glidein.ops.plugins.module_utils.validation import integer
 
 # submit: number of glideins to submit; cancel: list of Job to cancel, the sick ones first, then the newest first;
-# limited_by: name of the limit or drain that reduced submit, or None.
+# limited_by: the limit or drain that reduced submit, as text, or None.
 Decision = collections.namedtuple("Decision", ["entry", "shape", "present", "submit", "cancel", "limited_by"])
 
 # A plan that is further in the future proves that the clocks of two hosts disagree.
 CLOCK_TOLERANCE_S = 60
-
-
-class RemainingLimits:
-    """The number of further glideins that the limits of an entry or a site allow.
-
-    limits: {queued, total, per_cycle: int or None}; queued, total: glideins that wait, and all in the queue; ordered:
-    those among them that were submitted in this cycle.
-    """
-
-    def __init__(self, label, limits, queued, total, ordered=0):
-        used = {"queued": queued, "total": total, "per_cycle": ordered}
-        self.label = label
-        self.limits = limits
-        self.left = {key: None if limits[key] is None else max(0, limits[key] - used[key]) for key in LIMITS}
-
-    def tightest(self):
-        """Return (number of further glideins or None for any number, name of the limit that allows no more)."""
-        bounded = [(self.left[key], key) for key in LIMITS if self.left[key] is not None]
-        if not bounded:
-            return None, None
-        left, key = min(bounded)
-        return left, f"{self.label} {key} {self.limits[key]}"
-
-    def take(self, glideins):
-        """Subtract this number of further glideins."""
-        for key in LIMITS:
-            if self.left[key] is not None:
-                self.left[key] -= glideins
-
-
-def smallest_remaining(limits):
-    """Return (number of further glideins that all limits allow or None for any number, name of the smallest limit)."""
-    bounded = [remaining.tightest() for remaining in limits]
-    bounded = [(left, name) for left, name in bounded if left is not None]
-    return min(bounded) if bounded else (None, None)
 
 
 def check_plan(plan, plan_as_of, site, now_s, max_age_s):
@@ -109,14 +74,13 @@ def decide(wanted, counted, site, cancel_running=False, drains=()):
 
     drains: of queue_info. Nothing is submitted at a drained entry, also if the plan is older than its drain.
     """
-    waiting = sum(1 for job in counted.all() if job.state in (QUEUED, SICK))
-    site_limits = RemainingLimits("site limit", site["limits"], waiting, len(counted.all()))
-    entry_limits = {}
+    site_room = _room("site limit", site["limits"], counted.all())
+    entry_rooms = {}
     decisions = []
     for key in sorted(wanted, key=lambda key: (-site["entries"][key[0]]["priority"], key)):
         entry = site["entries"][key[0]]
-        if key[0] not in entry_limits:
-            entry_limits[key[0]] = _limits_of_entry(entry, counted)
+        if key[0] not in entry_rooms:
+            entry_rooms[key[0]] = _room_of_entry(entry, counted)
         present = wanted[key]["present"]
         if present is None:
             decisions.append(Decision(key[0], key[1], None, 0, [], None))
@@ -128,13 +92,13 @@ def decide(wanted, counted, site, cancel_running=False, drains=()):
         submit, cancel, limited_by = 0, _sick_to_cancel(counted.by_shape[key], sick_surplus, cancel_running), None
         if missing > 0:
             drain = drain_of(drains, key[0])
-            room, name = smallest_remaining([entry_limits[key[0]], site_limits])
+            room, reason = tightest_of([entry_rooms[key[0]], site_room])
             if drain:
-                room, name = 0, drain_text(drain)
+                room, reason = 0, drain_text(drain)
             submit = missing if room is None else min(missing, room)
-            limited_by = name if submit < missing else None
-            entry_limits[key[0]].take(submit)
-            site_limits.take(submit)
+            limited_by = reason if submit < missing else None
+            entry_rooms[key[0]].take(submit)
+            site_room.take(submit)
         elif present < there:
             cancel = cancel + _to_cancel(counted.by_shape[key], there - present, cancel_running)
         decisions.append(Decision(key[0], key[1], present, submit, cancel, limited_by))
@@ -186,10 +150,15 @@ def _to_cancel(jobs, surplus, cancel_running):
     return chosen[:surplus]
 
 
-def _limits_of_entry(entry, counted):
+def _room_of_entry(entry, counted):
     jobs = [job for shape in entry["shapes"] for job in counted.by_shape[(entry["name"], shape)]]
+    return _room("limit", entry["limits"], jobs)
+
+
+def _room(label, limits, jobs):
+    """Return the Room that limits leave beside the glideins in the queue. Limits of cores and GPUs are the plan's."""
     waiting = sum(1 for job in jobs if job.state in (QUEUED, SICK))
-    return RemainingLimits("limit", entry["limits"], waiting, len(jobs))
+    return Room.of(label, limits, {"queued": waiting, "total": len(jobs), "per_cycle": 0})
 
 
 def _numbers(job_id):

@@ -71,7 +71,7 @@ def test_explain_names_the_reason_of_a_job_that_no_glidein_will_run(alice):
     explained = playbook("explain", "-e", f"job={job}.0")
     assert explained.rc == 0, explained
     text = " ".join(explained.summary.split())
-    assert re.search(r"slurm cpu large \d+ \d+ 0 asks for 64 cpus, the shape has 4", text), explained
+    assert re.search(r"slurm cpu large \d+ \d+ 0 each job requests 64 cpus, but the shape has 4", text), explained
     assert "NEXT STEP Change the request of the job" in text
 
 

@@ -54,7 +54,7 @@ def test_jobs_that_no_glidein_will_run(alice, server, page, limit):
 
     text = explain(f"{large}.0")
     assert "1 idle job: 1 not served." in text
-    assert re.search(r"slurm cpu large \d+ \d+ 0 asks for 64 cpus, the shape has 4", text), text
+    assert re.search(r"slurm cpu large \d+ \d+ 0 each job requests 64 cpus, but the shape has 4", text), text
     assert "HTCONDOR (condor_q -better-analyze) no machine in the pool to compare with NEXT STEP" in text
     assert "NEXT STEP Change the request of the job" in text
 

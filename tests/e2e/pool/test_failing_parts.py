@@ -68,7 +68,7 @@ def test_an_entry_whose_glideins_fail_at_once_is_limited_and_named(alice, server
     reason = r"ended with status 11 in the last 6 h, .*: GLIDEIN_JOB_SETUP=/opt/none/setup.sh is missing"
     for summary in (third.summary, playbook("status", "-l", "refused", **site).summary):
         text = " ".join(summary.split())
-        assert "is probed with one glidein, as " in text, text
+        assert "is probed with one glidein, because " in text, text
         assert re.search(rf"PROBLEMS .*[36] glideins of refused/cpu {reason}", text), text
     assert "1 (job " in third.summary, third
     page = " ".join(server.get("/").text.split())

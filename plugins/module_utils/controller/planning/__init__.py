@@ -3,11 +3,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The planner: a pure function of demand, supply, queues and configuration to the glideins that should be present.
 
-decide.py calls the stages in their order; each returns a new value. job_classes: group idle jobs; capacity: list what
-can run jobs; fit: find where they can run; subtract: give them to existing slots; limit: find the room for new
-glideins; pack: order glideins for the other jobs; guard: correct what is doubtful; explain: give the reasons.
+make_plan of plan.py calls the stages in their order; each returns a new value:
+
+  input.py    check the demand, the supply, the sites and their queues; options.py: the options of the deployment
+  jobs.py     group the idle jobs by what they request
+  capacity.py list the free slots, the starting and queued glideins, and the shapes of new ones; machine.py: their ads
+  match.py    find where jobs fit; classad.py: their expressions
+  assign.py   give jobs to existing slots, then to new glideins
+  limits.py   find the room for new glideins within limits and budgets
+  guard.py    correct the plan where its input is doubtful
+  reasons.py  give the reasons
+  leases.py   request the leases, and reduce the plan to what is granted
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.decide import make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import make_plan
 
 __all__ = ["make_plan"]

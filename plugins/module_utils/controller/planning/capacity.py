@@ -5,15 +5,17 @@
 
 from typing import Any, NamedTuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_input import NOTHING_SUPPLIED
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_classes import is_job_attribute
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine_ad import machine_ad, sampled_ad
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import NOTHING_SUPPLIED
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import is_job_attribute
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import (
     fits,
     jobs_per_slot,
+    machine_ad,
     part_of,
     resources_left,
+    sampled_ad,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 
 # The kinds of slots that a job can be given to: those that exist, in this order, and those of glideins to be ordered.
@@ -24,9 +26,10 @@ EXISTING = (FREE, STARTING, OVERDUE, QUEUED)
 # start (GLIDEIN_REGISTER_S); the same time again is for what comes before, such as unpacking.
 REGISTERED_BY_S = 600
 
-# The negotiator's decision to leave whole glideins empty counts for the next glidein if they are at least one in two of
-# the free ones, at least three, and at least one in ten of all (or all there are). Fewer may have reasons of their own:
-# while glideins that work are full of jobs, the one on a broken node is the only one that is free.
+# The negotiator passes over a glidein if it leaves the whole glidein empty although jobs are idle that fit. The plan
+# orders no further glidein for these jobs if the glideins passed over are at least half of the free ones, at least
+# three, and at least a tenth of all; or if they are all. Fewer prove nothing: while the glideins that work are full of
+# jobs, the one on a broken node is the only free one.
 PASSED_OVER_OF_FREE = 2
 PASSED_OVER_LEAST = 3
 PASSED_OVER_OF_ALL = 10
@@ -56,7 +59,7 @@ class EntryShape(NamedTuple):
     """One shape of one entry: its configuration, and its glideins in the batch queue and in the collector.
 
     key: (site, entry, shape); path: (site, entry); entry: of normalise_site; size: resources of a whole glidein;
-    counts: of plan_input.read_queue, or None when the queue is not known; supply: of plan_input.read_supply; ad: the
+    counts: of input.read_queue, or None when the queue is not known; supply: of input.read_supply; ad: the
     machine ad that its glideins will have; queued: queued glideins that the plan counts on; starting: glideins that run
     and are expected to register; late: glideins that run and have not registered in time; passed_over_groups: demand
     groups that the negotiator passed over here, {group id: {"until": epoch}}; overdue: queued glideins that have waited
@@ -113,14 +116,15 @@ class EntryShape(NamedTuple):
 
     @property
     def never_starts(self):
-        """Return the limit that a queued glidein sets which can never start, as text, or None.
+        """Return why no glidein is ordered while a queued one can never start, as text, or None.
 
-        As long as it is queued, no other glidein of the same request is ordered.
+        Another glidein of the same request could not start either.
         """
         if not self.counts or not self.counts["never_starts"]:
             return None
         reason = next(iter(self.counts["sick_reasons"]), "")
-        text = f"{'/'.join(self.key)} limit of 0 new glideins while {self.counts['never_starts']} can never start"
+        glideins = count(self.counts["never_starts"], "queued glidein")
+        text = f"{'/'.join(self.key)} gets no new glidein while {glideins} can never start"
         return f"{text} ({reason})" if reason else text
 
     @property
@@ -163,7 +167,7 @@ class OtherMachines(NamedTuple):
     """Free slots that belong to no entry of this plan's sites; they take jobs all the same.
 
     Their site is not in this plan, their entry or shape has left the configuration, or they are no glideins. ad: their
-    machine ad, or None if it is unknown; free: as in plan_input.read_supply; key: (site, entry, shape), or None.
+    machine ad, or None if it is unknown; free: as in input.read_supply; key: (site, entry, shape), or None.
     """
 
     ad: Any
@@ -192,16 +196,13 @@ def entry_shapes(pool, now_s):
     shapes = []
     samples = {key[:2]: supply["sample"] for key, supply in sorted(pool.supplied.items()) if supply["sample"]}
     for site in pool.sites:
-        htcondor = site["queue"].get("htcondor", ()) if site["counts"] else ()
-        for entry in site["site"]["entries"].values():
+        for entry in site.config["entries"].values():
             for name in entry["shapes"]:
-                path = (site["site"]["site"], entry["name"])
+                path = (site.name, entry["name"])
                 supply = pool.supplied.get((*path, name), NOTHING_SUPPLIED)
                 supply = dict(supply, sample=supply["sample"] or samples.get(path))
-                counts = site["counts"].get((entry["name"], name))
-                shapes.append(
-                    _entry_shape(site["site"], entry, name, counts, supply, now_s, pool.supply_age_s, htcondor)
-                )
+                counts = site.counts.get((entry["name"], name))
+                shapes.append(_entry_shape(site, entry, name, counts, supply, now_s, pool.supply_age_s))
     return tuple(sorted(shapes, key=_preference))
 
 
@@ -253,18 +254,18 @@ def fill(slots, job_class, jobs):
         number = min(jobs - placed, each * one.number)
         placed += number
         full, rest = divmod(number, each)
-        for count, per_slot in ((full, each), (1 if rest else 0, rest)):
-            if count:
+        for filled, per_slot in ((full, each), (1 if rest else 0, rest)):
+            if filled:
                 left = resources_left(resources, request, per_slot)
                 if left[0]:
-                    after.append(Slots(left, count, True, one.until))
+                    after.append(Slots(left, filled, True, one.until))
         unused = one.number - full - (1 if rest else 0)
         if unused:
             after.append(one._replace(number=unused))
     return placed, (_merged(after) if placed else slots)
 
 
-def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s, htcondor):
+def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s):
     # Glideins that run and are not registered. Those that were too old when the collector was read are late.
     absent = max(0, counts["running"] - supply["registered"]) if counts else 0
     ages = (counts or {}).get("running_ages") or []
@@ -272,13 +273,13 @@ def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s, htcondo
     starting = min(absent, max(0, counts["running"] - old)) if counts else 0
     remembered = supply["passed_over_groups"]
     return EntryShape(
-        key=(site["site"], entry["name"], name),
-        path=(site["site"], entry["name"]),
+        key=(site.name, entry["name"], name),
+        path=(site.name, entry["name"]),
         entry=entry,
         size=tuple(entry["shapes"][name][resource] for resource in RESOURCES),
         counts=counts,
         supply=supply,
-        ad=machine_ad(site, entry, name, supply["sample"], now_s, htcondor),
+        ad=machine_ad(site.config, entry, name, supply["sample"], now_s, site.htcondor),
         queued=counts["queued"] if counts else 0,
         starting=starting,
         late=absent - starting,

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The options of the plan, which hold for the whole deployment: argument spec, defaults and ranges."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import LIMIT_KEYS
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import LIMIT_KEYS
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 

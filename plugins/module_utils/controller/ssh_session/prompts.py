@@ -103,8 +103,8 @@ class Rule:
         return cls(match, answer, secret)
 
 
-class Decision:
-    """The decision about a prompt.
+class Answer:
+    """The answer to a prompt.
 
     answer: ASK, SECRET or TOTP; secret: the secret or seed of the last two; hidden: whether the terminal hides the
     answer of a person.
@@ -129,9 +129,9 @@ class Conversation:
         self.answered = []
 
     def decide(self, prompt):
-        """Return the Decision about a prompt that needs an answer. Raises LoginError."""
+        """Return the Answer to a prompt that needs one. Raises LoginError."""
         if prompt.is_host_key:
-            return Decision(ASK, hidden=False)
+            return Answer(ASK, hidden=False)
         if prompt.wants_new_password:
             raise LoginError(f"the site requires a new password ({prompt}): set one with ssh, then log in again")
         matching = [rule for rule in self.rules if rule.match.search(prompt.text)]
@@ -141,7 +141,7 @@ class Conversation:
         if rule is None or (rule.is_stored and given and prompt.is_of_password_method):
             raise LoginError(f"{prompt} was asked again: the stored answer was not accepted", refused=True)
         self.answered.append((prompt.target, rule))
-        return Decision(rule.answer, rule.secret)
+        return Answer(rule.answer, rule.secret)
 
     @property
     def has_answered(self):

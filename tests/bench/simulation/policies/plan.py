@@ -9,12 +9,12 @@ from simulation.parameters import LEASE_S, MAX_DEMAND_AGE_S
 from simulation.policies.base import Order
 
 checkout.importable()
-from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import (  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import (  # noqa: E402
     request_leases,
     trim,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan  # noqa: E402
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import PlanItem  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.entries import (  # noqa: E402
     EAGERNESS,
     idle_after_job_s,

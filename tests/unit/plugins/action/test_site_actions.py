@@ -77,7 +77,6 @@ def test_the_options_of_a_ce_are_variables_of_the_host():
     assert options(**variables)["scheduler_options"] == {"ce": "ce:9619", "queue_wait": "1d"}
     both = dict(variables, glidein_scheduler_options={"schedd": "ce@", "queue_wait": "2d"})
     assert options(**both)["scheduler_options"] == {"ce": "ce:9619", "schedd": "ce@", "queue_wait": "2d"}
-    # The role site gives the options of its own variables.
     assert options(args={"scheduler_options": {"schedd": "ce@"}}, **variables)["scheduler_options"]["ce"] == "ce:9619"
     assert "scheduler_options" not in options(**{**variables, "glidein_scheduler": "slurm"})
 

@@ -45,7 +45,7 @@ GATEWAY = {
     "OSG_Resource": "lab",
     "OSG_ResourceGroup": "lab",
     "OSG_BatchSystems": "slurm",
-    "OSG_ResourceCatalog": [{"Name": "main", "CPUs": 4, "Memory": 8000, "Transform": {"set_BatchQueue": "cpu"}}],
+    "OSG_ResourceCatalog": [{"Name": "main", "CPUs": 4, "Memory": 8000}],
     "grid_resource": "condor gateway-lab@ cm:9618",
     "is_glidein": True,
     "GLIDEIN_Site": "lab",
@@ -82,7 +82,7 @@ class Catalogue:
         self.inventory = InventoryData()
 
     def query(self, collectors, timeout_s):
-        """Return the answers and failures, as collectors.query does."""
+        """Return the answers and failures, as ce_catalogue.query does."""
         self.asked.append(collectors)
         self.timeouts.add(timeout_s)
         records = {
@@ -131,39 +131,16 @@ def test_only_files_with_the_plugins_name_are_read(tmp_path):
     assert not plugin.verify_file(str(tmp_path / "hosts.yml"))
 
 
-def test_a_ce_is_a_host_of_its_groups_with_entries_that_the_batch_system_accepts(catalogue):
+def test_a_ce_is_a_host_of_its_groups_with_its_variables(catalogue):
     inventory = catalogue.read()
-    host = inventory.get_host("ce1.example.org")
-    groups = {group.name for group in host.get_groups()}
+    groups = {group.name for group in inventory.get_host("ce1.example.org").get_groups()}
     assert groups - {"all"} == {"glidein_sites", "ce_catalogue", "ce_group_EXAMPLE", "ce_batch_slurm"}
     variables = variables_of(inventory, "ce1.example.org")
-    assert variables["glidein_scheduler"] == "htcondor_ce"
     assert variables["glidein_ce"] == "ce1.example.org:9619"
-    assert variables["glidein_entries"]["sc1"]["directives"] == ['+votag = "osg"']
-    assert variables["glidein_entries"]["node"]["shapes"]["pilot"]["whole_node"] is True
+    assert list(variables["glidein_entries"]) == ["sc1", "node"]
     assert {name for name in variables if name.startswith("glidein_")} <= set(KNOWN)
     assert catalogue.warnings == []
     assert catalogue.timeouts == {30}
-
-
-def test_a_gateway_is_a_host_with_its_batch_system(catalogue):
-    catalogue.ads["central:9619"] = [GATEWAY]
-    variables = variables_of(catalogue.read(), "gateway-lab")
-    assert variables["glidein_scheduler"] == "gateway"
-    options = {"gateway": "gateway-lab@", "collector": "cm:9618", "batch_system": "slurm"}
-    assert variables["glidein_scheduler_options"] == options
-    assert variables["glidein_entries"]["main"]["queue"] == "cpu"
-    assert catalogue.warnings == []
-
-
-def test_an_item_that_the_batch_system_refuses_is_skipped_and_named(catalogue):
-    transform = {"set_Owner": "root"}
-    catalogue.ads["central:9619"] = [
-        dict(CE, OSG_ResourceCatalog=[dict(CE["OSG_ResourceCatalog"][0], Transform=transform)])
-    ]
-    assert catalogue.read().get_host("ce1.example.org") is None
-    (warning,) = catalogue.warnings
-    assert "item 1 of the catalogue: glidein_entries.sc1.directives[0]: '+owner = \"root\"' is invalid" in warning
 
 
 def test_warnings_about_ads_can_be_turned_off(catalogue):

@@ -130,7 +130,7 @@ def test_one_that_started_between_counting_and_cancelling_lives_on(run, slurm):
 def test_limits_are_checked_again(run):
     result = run({"main": 50}, entries={"main": raw_entry(limits={"queued": 4})})
     assert result["submitted"][0]["count"] == 4
-    assert result["decisions"][0]["limited_by"] == "limit queued 4"
+    assert result["decisions"][0]["limited_by"] == "limit queued 4 reached"
 
 
 def test_check_mode_decides_the_same_and_touches_nothing(run, slurm, site_home):

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle, demand_client
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import classad
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import GUARD, options_of
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import PlanItem
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,

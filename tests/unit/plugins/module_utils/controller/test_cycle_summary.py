@@ -7,7 +7,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summa
     status_report,
     status_table,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import PlanItem
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import WIDTH
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
@@ -286,10 +286,10 @@ def test_lines_are_not_broken_within_a_name():
 
 
 def test_the_reason_for_an_unusable_queue_is_reported_once_for_all_shapes():
-    why = "kept as it is, its queue is not known: queue.entries[0].queued: 'x' is invalid"
+    why = "kept as it is, because its queue is not known: queue.entries[0].queued: 'x' is invalid"
     result = summary([outcome("odd")], plan=planned(*[unknown(site="odd", shape=key, reason=why) for key in "ab"]))
     assert result["problems"] == ["odd: " + why]
-    assert result["lines"].count("  kept as it is, its queue is not known") == 2
+    assert result["lines"].count("  kept as it is, because its queue is not known") == 2
 
 
 def test_a_site_that_becomes_unreachable_during_a_change_is_reported():
@@ -676,11 +676,11 @@ def test_held_back_jobs_are_shown():
 
 def test_explain_shows_the_reason_for_each_entry_and_group():
     told = {"site": "lab", "entry": "main", "shape": "core", "serves": 3, "reason": "fits 1 job per glidein"}
-    other = dict(told, entry="gpu", serves=0, reason="asks for 0 gpus, accept has min 1")
+    other = dict(told, entry="gpu", serves=0, reason="each job requests 0 gpus, but accept admits at least 1")
     lines = part(status_table(planned(explanation=[told, other]), demand_result()), "WHY")
     assert lines == [
         "lab/main/core: 3 jobs; fits 1 job per glidein",
-        "lab/gpu/core: asks for 0 gpus, accept has min 1",
+        "lab/gpu/core: each job requests 0 gpus, but accept admits at least 1",
     ]
 
 

@@ -74,6 +74,7 @@ def test_a_variable_that_is_only_mentioned_is_not(value):
 def test_every_variable_that_plays_and_roles_read_is_known():
     read = names_in(ROOT.glob("playbooks/*.yml")) | names_in(ROOT.glob("roles/*/defaults/main.yml"))
     read |= names_in(ROOT.glob("roles/*/vars/main.yml")) | names_in(ROOT.glob("roles/*/tasks/*.yml"))
+    read |= names_in(ROOT.glob("roles/*/templates/*"))
     read |= names_in(ROOT.glob("inventories/*/*_vars/*.yml"))
     assert sorted(read - NO_VARIABLES - set(KNOWN)) == []
 

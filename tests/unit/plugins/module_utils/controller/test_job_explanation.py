@@ -94,7 +94,7 @@ def test_a_job_that_fits_no_shape_gets_the_reason_of_each_entry():
     large = group("a", 1, cpus=64)
     text, step = explained(job(asked=large), large)
     assert "Its group: 1 idle job: 1 not served." in text
-    assert "  asks for 64 cpus, the shape has 1" in text
+    assert "  each job requests 64 cpus, but the shape has 1" in text
     assert step.startswith("Change the request of the job, or add a shape or an entry that satisfies it")
 
 
@@ -102,7 +102,7 @@ def test_a_limit_that_is_reached_is_the_next_step():
     full = [{"site": site({"main": raw_entry(limits={"total": 0})}), "queue": queue({MAIN: {}}), "error": None}]
     text, step = explained(job(), group("a", 1), sites=full)
     assert "lab/main limit total 0 reached" in text
-    assert step.startswith("Remove what keeps glideins away where it fits: limits reached where these jobs fit:")
+    assert step.startswith("Wait, or remove the cause: no more glideins where these jobs fit: lab/main")
 
 
 def test_a_held_job_shows_the_entries_after_its_release():

@@ -117,12 +117,12 @@ def test_null_leaves_an_entry_as_it_is():
 @pytest.mark.parametrize(
     "limits, counts, submit, limited_by",
     [
-        ({"queued": 3}, {"queued": 1}, 2, "limit queued 3"),
-        ({"queued": 3}, {"sick": 3}, 0, "limit queued 3"),
-        ({"total": 5, "queued": 99}, {"running": 2, "sick": 1, "completing": 1}, 1, "limit total 5"),
-        ({"per_cycle": 4, "queued": 99}, {}, 4, "limit per_cycle 4"),
-        ({"queued": 0}, {}, 0, "limit queued 0"),
-        ({"total": 1}, {"running": 3}, 0, "limit total 1"),
+        ({"queued": 3}, {"queued": 1}, 2, "limit queued 3 reached"),
+        ({"queued": 3}, {"sick": 3}, 0, "limit queued 3 reached"),
+        ({"total": 5, "queued": 99}, {"running": 2, "sick": 1, "completing": 1}, 1, "limit total 5 reached"),
+        ({"per_cycle": 4, "queued": 99}, {}, 4, "limit per_cycle 4 reached"),
+        ({"queued": 0}, {}, 0, "limit queued 0 reached"),
+        ({"total": 1}, {"running": 3}, 0, "limit total 1 reached"),
     ],
 )
 def test_limits_of_an_entry_bind(limits, counts, submit, limited_by):
@@ -136,7 +136,7 @@ def test_limits_of_the_site_bind_all_entries_together():
     wanted = {("a", "core"): {"present": 4}, ("b", "core"): {"present": 4}}
     decisions = {decision.entry: decision for decision in decide(wanted, nothing, two)}
     assert (decisions["b"].submit, decisions["a"].submit) == (4, 1)
-    assert decisions["a"].limited_by == "site limit per_cycle 5"
+    assert decisions["a"].limited_by == "site limit per_cycle 5 reached"
 
 
 def test_orphans_take_their_place_in_the_sites_limits():

@@ -4,7 +4,7 @@
 """Tests of the job attributes that accept_requirements refers to."""
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_attributes import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import (
     MOST_NAMES,
     accepted_attributes,
     unreported_hint,

@@ -4,7 +4,7 @@
 """Tests of how many jobs a partitionable slot holds, compared with a startd of HTCondor 23.9.6."""
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import (
     jobs_per_slot,
     resources_left,
 )

@@ -83,8 +83,8 @@ def test_the_plan_orders_within_the_budget_and_explains_it():
         "room for 0 more of 28 cores x 48 h"
     )
     assert result["unserved"] == [
-        {"group": "a", "count": 8, "reason": "limits reached where these jobs fit: lab/RM budget of 100,000 core-hours "
-         "in November 2026"}
+        {"group": "a", "count": 8, "reason": "no more glideins where these jobs fit: lab/RM budget of 100,000 "
+         "core-hours in November 2026 reached"}
     ]  # fmt: skip
 
 
@@ -191,7 +191,7 @@ def test_an_entry_with_a_budget_is_unchanged_if_its_used_core_hours_are_unknown(
         assert f"budget: used core-hours are not known ({why}" in items["RM"].reason
     assert items["other"].present > 3
     result = planned(9, lab({"RM": entry(10**6)}), known)[0]
-    limit = "lab/RM limit of 0 new glideins while its used core-hours are not known"
+    limit = "lab/RM gets no new glidein while its used core-hours are not known"
     assert (result["plan"][0].present, limit in result["unserved"][0]["reason"]) == (0, True)
 
 

@@ -8,8 +8,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning im
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import (
     Matcher,
     MissingLibraryError,
+    conditions_of,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import conditions_of
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
@@ -429,7 +429,9 @@ def test_jobs_whose_requirements_are_hidden_change_nothing():
     sites = [planned_site(site(), queue({("main", "core"): {"queued": 3, "running": 1}}))]
     result = make_plan(demand(hidden, group("b", 2)), supply(), sites, NOW, 900)
     assert (result["plan"][0].present, result["lease_requests"]) == (4, {})
-    assert result["plan"][0].reason.startswith("the demand lacks what jobs require")
+    assert result["plan"][0].reason.startswith(
+        "the demand lacks the jobs' Requirements, because no site has a valid token"
+    )
     assert result["plan"][0].reason.endswith("check glidein_demand_token of the sites: nothing is changed")
     assert [row["count"] for row in result["unserved"]] == [5, 2]
 
@@ -509,7 +511,7 @@ def test_one_glidein_of_each_entry_finds_out_what_no_source_knows(requirements):
     assert present == {"a": 1, "b": 1}
     name = "CondorVersion" if "Condor" in requirements else "HAS_CVMFS"
     assert result["unserved"][0]["reason"] == (
-        f"the first glidein of an entry shows whether these jobs fit: {name} not known of its machines yet"
+        f"the first glidein of an entry shows whether these jobs fit: {name} is not known of its machines yet"
     )
     assert result["explanation"][0]["reason"].startswith(f"may fit: the first glidein of the entry shows {name}")
     assert result["explanation"][0]["fits"]
@@ -598,7 +600,7 @@ NETWORKS = {
         ({"net_a": 1, "net_b": 0}, {}, {"a": 1, "b": 0},
          "concurrency limit net_a: 1, 0 in use; concurrency limit net_b: 0, 0 in use"),
         ({"net_a": 1}, {}, {"a": 1, "b": 2},
-         "concurrency limit net_a: 1, 0 in use; limits reached where these jobs fit: lab/b limit queued 2"),
+         "concurrency limit net_a: 1, 0 in use; no more glideins where these jobs fit: lab/b limit queued 2 reached"),
         ({"net_a": 2}, {}, {"a": 2, "b": 2}, None),
         ({"net_a": 5, "net_b": 1}, {"net_a": 3, "net_b": 1}, {"a": 2, "b": 0},
          "concurrency limit net_a: 5, 3 in use; concurrency limit net_b: 1, 1 in use"),

@@ -43,11 +43,11 @@ def test_queued_glideins_are_withdrawn_and_running_ones_stay():
     result, items = planned(9, [drained(have, [drain()])])
     main = items[("lab", "main")]
     assert (main.present, main.counted, main.running) == (2, 3, 2)
-    assert main.reason.endswith(f"; 2 running (2 starting), 3 queued, 3 of them to cancel (no job needs them); {TEXT}")
+    assert main.reason.endswith(f"; 2 running (2 starting), 3 queued, 3 of them to cancel; {TEXT}")
     assert items[("lab", "other")].reason == f"it serves no idle job; 0 running, 0 queued; {TEXT}"
     assert items[("lab", "other")].present == 0
     assert sum(one["count"] for one in result["unserved"]) == 7  # running glideins serve two
-    assert "lab/main limit of 0 new glideins while drained" in result["unserved"][0]["reason"]
+    assert "lab/main gets no new glidein while it is drained" in result["unserved"][0]["reason"]
 
 
 def test_the_jobs_go_to_other_entries_and_sites():

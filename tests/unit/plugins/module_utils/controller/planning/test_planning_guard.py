@@ -44,8 +44,8 @@ def main(result):
 def test_an_entry_without_a_record_gets_a_few_glideins():
     result = planned(1000)
     assert main(result).present == 25
-    assert "lab/main ramp of 25 unproven glideins reached" in main(result).reason
-    assert "ramp of 25" in result["unserved"][0]["reason"]
+    assert "lab/main limit of 25 unproven glideins reached" in main(result).reason
+    assert "lab/main limit of 25 unproven glideins reached" in result["unserved"][0]["reason"]
 
 
 def test_it_opens_with_every_glidein_that_registers():
@@ -86,7 +86,7 @@ def black_hole(registered=0, **more):
 def test_an_entry_whose_glideins_never_register_is_probed_with_one():
     result = planned(100, {}, black_hole())
     assert main(result).present == 1
-    assert "is probed with one glidein, as 40 of the last 40 did not work" in main(result).reason
+    assert "; lab/main is probed with one glidein, because 40 of the last 40 did not work" in main(result).reason
 
 
 def test_its_queued_glideins_are_withdrawn_and_serve_no_jobs():
@@ -156,7 +156,7 @@ def test_queued_glideins_that_serve_no_job_keep_their_place_for_a_while():
     result = planned(2, {"queued": 5}, wanted((900, 5), (300, 5)))
     assert main(result).present == 5
     assert main(result).wanted == 2
-    assert "3 that serve no job are kept for up to 600 s" in main(result).reason
+    assert "3 queued glideins without a job are kept for up to 600 s" in main(result).reason
 
 
 def test_then_they_go():
@@ -204,7 +204,9 @@ def test_kept_glideins_count_towards_the_limits():
     result = planned(0, {"queued": 8}, known, {"main": entry(shapes=shapes, limits=limits)}, jobs)
     assert {item.shape: item.present for item in result["plan"]} == {"core": 8, "large": 2}
     assert result["plan"][1].serves == {"b": 2}
-    assert {row["reason"]: row["count"] for row in result["unserved"]} == {"held back for now": 8}
+    assert {row["reason"]: row["count"] for row in result["unserved"]} == {
+        "the guard orders no glidein for them yet": 8
+    }
 
 
 # Overdue.
@@ -263,7 +265,7 @@ def test_an_entry_with_overdue_glideins_gets_no_second_order_for_the_same_jobs()
     (reason,) = reasons
     assert reasons[reason] == 68
     assert reason == (
-        "limits reached where these jobs fit: Cedar/main limit queued 8; UMD/main limit queued 100; "
+        "no more glideins where these jobs fit: Cedar/main limit queued 8 reached; UMD/main limit queued 100 reached; "
         "glideins for these jobs are overdue in the queue of Bridges/main"
     )
 
@@ -384,7 +386,7 @@ def test_a_demand_that_drops_to_zero_keeps_queued_glideins():
     result = planned(0, {"queued": 5, "running": 1}, history_of_demand=[(NOW - 700, 90), (NOW - 300, 90)])
     assert main(result).present == 6
     assert result["notes"] == [
-        "the demand fell from 90 idle jobs to none: queued glideins are kept until that stands for 2 readings"
+        "the demand fell from 90 idle jobs to none: queued glideins are kept until 2 readings confirm it"
     ]
     assert result["notes"][0] in main(result).reason
 

@@ -18,8 +18,8 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
 
 NEVER = {"sick": 2, "never_starts": 2, "sick_reasons": ["Can Never Run: Insufficient amount of resource: ncpus"]}
 CLOSED = (
-    "lab/main/core limit of 0 new glideins while 2 can never start (Can Never Run: Insufficient amount of resource: "
-    "ncpus)"
+    "lab/main/core gets no new glidein while 2 queued glideins can never start "
+    "(Can Never Run: Insufficient amount of resource: ncpus)"
 )
 
 
@@ -33,9 +33,9 @@ def planned(jobs, have, entries=None):
 def test_no_second_glidein_of_the_same_request_is_ordered_and_the_reason_is_given():
     result, items = planned(5, NEVER)
     assert (items[("main", "core")].present, items[("main", "core")].kept_sick) == (0, 1)
-    assert f"{CLOSED} reached" in items[("main", "core")].reason
+    assert CLOSED in items[("main", "core")].reason
     assert result["unserved"] == [
-        {"group": "a", "count": 5, "reason": f"limits reached where these jobs fit: {CLOSED}"}
+        {"group": "a", "count": 5, "reason": f"no more glideins where these jobs fit: {CLOSED}"}
     ]
 
 

@@ -6,9 +6,9 @@
 import collections
 import random
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import lease_requests_of, trim
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import jobs_per_slot
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import lease_requests_of, trim
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import jobs_per_slot
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,

@@ -38,7 +38,10 @@ def orders(*arguments, **more):
 
 def test_an_empty_queue_after_a_full_one_orders_nothing_and_gives_the_reason():
     result, item = planned({}, FIELD_TRIAL, registered=4)
-    why = "the queue shows only 0 glideins, of 7 that were there: nothing is ordered until 2 cycles have seen that"
+    why = (
+        "the queue shows only 0 glideins, but by earlier reports 7 should be there: "
+        "nothing is ordered until 2 cycles confirm it"
+    )
     assert item.present == 0
     assert why in item.reason
     assert result["notes"] == [f"lab: {why}"]
@@ -69,7 +72,7 @@ def test_queued_glideins_keep_their_jobs():
 
 def test_fewer_running_glideins_than_are_registered_order_nothing():
     result, item = planned({"queued": 3}, registered=4)
-    why = "the queue shows only 0 running glideins, of 4 that are registered: nothing is ordered until 2 cycles have"
+    why = "the queue shows only 0 running glideins, but 4 are registered: nothing is ordered until 2 cycles confirm it"
     assert item.present == 3
     assert why in item.reason
     assert why in result["notes"][0]

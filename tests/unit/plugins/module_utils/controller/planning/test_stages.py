@@ -5,17 +5,20 @@
 
 import copy
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import eagerness, guard, make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import guard, make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.assign import (
+    pack,
+    redundant_glideins,
+    subtract,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import entry_shapes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import Fit
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.job_classes import job_classes_of
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import Usage
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_pool
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import job_classes_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import Usage
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import Fit
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import plan_options
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pack import pack
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan_item import decided_items
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pool import read_pool
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.subtract import subtract
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import decided_items
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
@@ -74,14 +77,14 @@ def test_each_stage_returns_a_new_value_and_leaves_its_input_as_it_is():
     packed = twice(pack, job_classes, matches, shapes, subtracted.unplaced, usage, False)
     assert [sum(packed.ordered), sum(one.jobs for one in packed.unplaced)] == [2, 38]
     queued = [number + new for number, new in zip(queued, packed.ordered)]
-    extra = twice(eagerness.redundant, job_classes, matches, shapes, subtracted.placements, subtracted.unused)
+    extra = twice(redundant_glideins, job_classes, matches, shapes, subtracted.placements, subtracted.unused)
     assert extra.glideins == [0, 0]
     items = twice(decided_items, shapes, job_classes, queued, subtracted, packed, extra)
     assert [one.queued for one in items] == [4, 3]
     # The demand has jumped from 1 to 49 idle jobs. The guard adds nothing and holds back the jobs of two new glideins.
     corrected, held_back = twice(guard.apply, items, shapes, findings, pool.sites, settings, NOW)
     assert [one.queued for one in corrected] == [2, 3]
-    assert held_back == {("x", "held back for now"): 3, ("y", "held back for now"): 3}
+    assert held_back == {(group, "the guard orders no glidein for them yet"): 3 for group in ("x", "y")}
 
 
 def test_a_plan_leaves_its_input_as_it_is():

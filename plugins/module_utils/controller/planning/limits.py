@@ -1,19 +1,23 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Budget: the core-hours that an entry or a site may use in a month or year of UTC.
+"""Limits: the room for further glideins of an entry, a site and the deployment, and what their budgets leave.
 
-The demand server counts what running glideins have used. The plan reserves what they will still use, and the whole
-walltime of queued and new glideins. Of that, the part up to the end of the period must fit into this period's budget.
-The part after it must fit into the next period's budget; queued glideins may start at any time, so their whole walltime
-counts there, too.
+A budget is the core-hours that an entry or a site may use in a month or year of UTC. The demand server counts what
+running glideins have used. The plan reserves what they will still use, and the whole walltime of queued and new
+glideins. Of that, the part up to the end of the period must fit into this period's budget. The part after it must fit
+into the next period's budget; queued glideins may start at any time, so their whole walltime counts there, too.
 """
 
 import datetime
 from typing import Any, NamedTuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limit import Room
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.room import Room, tightest_of
+
+# queued: glideins that wait; total: glideins in the queue, waiting or running; per_cycle: glideins that this plan
+# orders; cores and gpus: those of all glideins in the queue.
+LIMIT_KEYS = ("queued", "total", "per_cycle", "cores", "gpus")
 
 # A module of Ansible sets the locale of its user, which strftime would follow.
 _MONTHS = (
@@ -23,6 +27,124 @@ _MONTHS = (
 
 # The keys of the room in this period and in the next one.
 _NOW, _NEXT = "budget", "next_budget"
+
+
+class Usage(NamedTuple):
+    """The limits, and what the glideins that are to stay use of them.
+
+    sites: of Pool; shapes: each EntryShape; kept: by shape, queued glideins that stay and those that
+    the plan has ordered so far; ordered: by shape, the ordered ones among them; limits: of the deployment; unproven:
+    {(site, entry): guard.UnprovenLimit}; budgets: of budgets_of.
+    """
+
+    sites: Any
+    shapes: Any
+    kept: Any
+    ordered: Any
+    limits: dict
+    unproven: dict
+    budgets: dict = {}
+
+    @classmethod
+    def of(cls, sites, shapes, kept, limits, unproven, budgets=()):
+        """Return the Usage; all glideins beyond those that are queued now are ordered by this plan."""
+        numbers = zip(shapes, kept)
+        ordered = [max(0, number - shape.counts["queued"]) if shape.counts else 0 for shape, number in numbers]
+        return cls(sites, shapes, kept, ordered, limits, unproven, dict(budgets))
+
+
+class Headroom:
+    """The room for further glideins of each EntryShape within all limits. It shrinks as glideins are ordered."""
+
+    def __init__(self, usage):
+        by_entry, by_site = {}, {}
+        for shape, kept, ordered in zip(usage.shapes, usage.kept, usage.ordered):
+            used = (shape, kept, ordered)
+            by_entry.setdefault(shape.path, []).append(used)
+            by_site.setdefault(shape.path[0], []).append(used)
+        shared = {}
+        for site in usage.sites:
+            shared[site.name] = _used(by_site.get(site.name, ()), site.orphans)
+        deployment = [Room.of("deployment limit", usage.limits, _total(shared.values()))] if usage.limits else []
+        budget_rooms = _budget_rooms(usage)
+        self._rooms = {}
+        for site in usage.sites:
+            of_site = Room.of(f"{site.name} site limit", site.config["limits"], shared[site.name])
+            for entry in site.config["entries"].values():
+                path = (site.name, entry["name"])
+                here = by_entry.get(path, ())
+                rooms = [Room.of(f"{'/'.join(path)} limit", entry["limits"], _used(here))]
+                if path in usage.unproven:
+                    rooms.append(_room_for_unproven(here, usage.unproven[path]))
+                of_budgets = [budget_rooms[one] for one in (path, (site.name, None)) if one in budget_rooms]
+                self._rooms[path] = [*rooms, of_site, *deployment, *of_budgets]
+
+    def left(self, shape):
+        """Return how many more glideins of a shape all limits admit, or None for any number."""
+        return 0 if shape.drained or shape.never_starts else tightest_of(self._rooms[shape.path], shape)[0]
+
+    def reason(self, shape):
+        """Return why no more glideins of a shape are ordered, as text of its tightest limit; None without limits."""
+        if shape.drained:
+            return f"{'/'.join(shape.path)} gets no new glidein while it is drained"
+        return shape.never_starts or tightest_of(self._rooms[shape.path], shape)[1]
+
+    def take(self, shape, glideins):
+        """Subtract the room of further glideins of a shape."""
+        for room in self._rooms[shape.path]:
+            room.take(glideins, shape)
+
+
+def _budget_rooms(usage):
+    """Return {path: BudgetRoom}."""
+    used = list(zip(usage.shapes, usage.kept))
+    return {
+        path: budget.room([(shape, kept) for shape, kept in used if budget.includes(shape)])
+        for path, budget in usage.budgets.items()
+    }
+
+
+def _room_for_unproven(here, limit):
+    """Return the Room for glideins that have not proven that the entry works."""
+    unproven = sum(kept + shape.starting + shape.late for shape, kept, _ordered in here if shape.counts)
+    return Room({"unproven": limit.reason}, {"unproven": max(0, limit.glideins - unproven)})
+
+
+def _used(here, orphans=None):
+    """Return what glideins use of limits. here: [(shape, kept, ordered)]; orphans: of unknown size, or None."""
+    used = dict.fromkeys(LIMIT_KEYS, 0)
+    for shape, kept, ordered in here:
+        waiting, started, new = _glideins(shape, kept, ordered)
+        used["queued"] += waiting
+        used["total"] += waiting + started
+        used["per_cycle"] += new
+        used["cores"] += (waiting + started) * shape.size[0]
+        used["gpus"] += (waiting + started) * shape.size[3]
+    if orphans:
+        used["queued"] += orphans["queued"]
+        used["total"] += orphans["queued"] + orphans["running"]
+    return used
+
+
+def _glideins(shape, kept, ordered):
+    """Return (glideins that wait, glideins that have started, glideins ordered by this plan).
+
+    If the queue is not known, the last report or the collector shows more glideins; both numbers may be too low.
+    """
+    if shape.counts is None:
+        last = shape.plans[-1] if shape.plans else {}
+        queued, running = last.get("queued") or 0, last.get("running") or 0
+        started = max(shape.registered, running)
+        return max(0, queued + running - started), started, 0
+    return kept + shape.counts["sick"], shape.counts["running"] + shape.counts["completing"], ordered
+
+
+def _total(all_used):
+    total = dict.fromkeys(LIMIT_KEYS, 0)
+    for used in all_used:
+        for key in LIMIT_KEYS:
+            total[key] += used[key]
+    return total
 
 
 class Budget(NamedTuple):
@@ -61,16 +183,16 @@ class Budget(NamedTuple):
     def room(self, here):
         """Return the BudgetRoom. here: [(shape, queued glideins that stay or are ordered)] of the entry or site."""
         if self.unknown:
-            name = f"{self.label} limit of 0 new glideins while its used core-hours are not known ({self.unknown})"
-            return BudgetRoom(self, {_NOW: name}, {_NOW: 0})
-        names = {
-            key: f"{self.label} budget of {self.core_hours:,} core-hours in {name}"
+            why = f"{self.label} gets no new glidein while its used core-hours are not known ({self.unknown})"
+            return BudgetRoom(self, {_NOW: why}, {_NOW: 0})
+        reasons = {
+            key: f"{self.label} budget of {self.core_hours:,} core-hours in {name} reached"
             for key, name in ((_NOW, self.name), (_NEXT, self.next_name))
         }
         limit_s = self.core_hours * 3600
         room = BudgetRoom(
             self,
-            names,
+            reasons,
             {_NOW: limit_s - self.used_s - self.reserved_s, _NEXT: limit_s - self.reserved_next_s},
         )
         for shape, queued in here:
@@ -82,8 +204,8 @@ class Budget(NamedTuple):
 class BudgetRoom(Room):
     """The core-seconds that a budget leaves; below zero if it is exceeded."""
 
-    def __init__(self, budget, names, left):
-        super().__init__(names, left)
+    def __init__(self, budget, reasons, left):
+        super().__init__(reasons, left)
         self._budget = budget
 
     def tightest(self, shape):
@@ -99,25 +221,24 @@ class BudgetRoom(Room):
 
 
 def budgets_of(pool, shapes, now_s):
-    """Return {path: Budget} of the entries and sites that have one. pool: pool.Pool; shapes: each EntryShape."""
+    """Return {path: Budget} of the entries and sites that have one. pool: input.Pool; shapes: each EntryShape."""
     budgets = {}
     for site in pool.sites:
-        name = site["site"]["site"]
-        raws = [((name, None), site["site"].get("budget"))]
-        raws += [((name, entry["name"]), entry.get("budget")) for entry in site["site"]["entries"].values()]
+        raws = [((site.name, None), site.config.get("budget"))]
+        raws += [((site.name, entry["name"]), entry.get("budget")) for entry in site.config["entries"].values()]
         for path, raw in raws:
             if raw:
                 budgets[path] = _budget(path, raw, shapes, pool.core_hours, now_s)
     return budgets
 
 
-def withdraw(shapes, budgets):
+def withdraw_beyond_budgets(shapes, budgets):
     """Return the shapes without the queued glideins that the budgets have no room for; the first shapes keep theirs."""
     if not budgets:
         return shapes
     fitting = fit_in_budgets([(shape, shape.queued) for shape in shapes], budgets)
     return tuple(
-        shape._replace(queued=queued, withdrawn=shape.withdrawn or f"withdrawn: {reason} reached")
+        shape._replace(queued=queued, withdrawn=shape.withdrawn or f"withdrawn: {reason}")
         if reason is not None
         else shape
         for shape, (queued, reason) in zip(shapes, fitting)
@@ -125,7 +246,7 @@ def withdraw(shapes, budgets):
 
 
 def fit_in_budgets(wanted, budgets):
-    """Return [(queued glideins that the budgets have room for, name of the budget if they are fewer, or None)].
+    """Return [(queued glideins that the budgets have room for, why not more, or None)].
 
     wanted: [(shape, queued glideins)], in the order of preference. If the used core-hours are not known, all stay.
     """
@@ -141,14 +262,14 @@ def fit_in_budgets(wanted, budgets):
         for room in mine:
             number, key = room.tightest(shape)
             if number < queued:
-                queued, reason = number, room.names[key]
+                queued, reason = number, room.reasons[key]
         for room in mine:
             room.take(queued, shape)
         found.append((queued, reason))
     return found
 
 
-def with_notes(items, shapes, budgets):
+def with_budget_notes(items, shapes, budgets):
     """Return the PlanItem of each shape with the state of its budgets as notes."""
     if not budgets:
         return items
@@ -164,18 +285,18 @@ def with_notes(items, shapes, budgets):
     return after
 
 
-def unknown_paths(budgets):
+def unknown_budgets(budgets):
     """Return the paths of the budgets whose used core-hours are not known."""
     return {path for path, budget in budgets.items() if budget.unknown}
 
 
-def is_unknown(shape, paths):
-    """Return whether the used core-hours of the shape's entry or site are not known. paths: of unknown_paths."""
+def is_budget_unknown(shape, paths):
+    """Return whether the used core-hours of the shape's entry or site are not known. paths: of unknown_budgets."""
     return shape.path in paths or (shape.path[0], None) in paths
 
 
 def _budget(path, raw, shapes, core_hours, now_s):
-    """Return the Budget. core_hours: of plan_input.read_core_hours."""
+    """Return the Budget. core_hours: of input.read_core_hours."""
     (name, begin_s), (next_name, end_s) = _period(now_s, raw["per"]), _next_period(now_s, raw["per"])
     budget = Budget(path, raw["core_hours"], name, next_name, now_s, end_s)
     if core_hours.error:
@@ -251,7 +372,7 @@ def _next_period(time_s, per):
 def _note(budget, room, shape):
     name = "budget" if budget.path[1] else "site budget"
     if budget.unknown:
-        return f"{name}: used core-hours are not known ({budget.unknown}): nothing is ordered, queued glideins stay"
+        return f"{name}: used core-hours are not known ({budget.unknown}): nothing is ordered, and queued glideins stay"
     reserved_s = budget.core_hours * 3600 - budget.used_s - room.left[_NOW]
     number = room.tightest(shape)[0]
     return (

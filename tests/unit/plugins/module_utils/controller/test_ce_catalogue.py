@@ -6,9 +6,8 @@
 import re
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue.sites import build
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue import build
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,9 +62,8 @@ HOSTILE = [
 ]
 
 
-def check(scheduler, options, entries):
-    """Raise InputError if the entries are invalid."""
-    normalise_site("glidein", "site", entries)
+def _size(cpus, memory_mb):
+    return {"cpus": cpus, "memory_mb": memory_mb, "disk_mb": 5000 * cpus, "min_disk_mb": 1000 * cpus}
 
 
 def filters(**given):
@@ -77,7 +75,7 @@ def filters(**given):
 def built(*ads, **given):
     """Return the result for ads of one collector."""
     records = [{"name": repr(ad.get("Name")), "ad": ad} for ad in ads]
-    return build({"central:9619": records}, dict(filters(), **given), DEFAULTS, check)
+    return build({"central:9619": records}, dict(filters(), **given), DEFAULTS)
 
 
 def only(*ads, **given):
@@ -102,7 +100,7 @@ def test_a_ce_is_a_host_with_its_address_its_groups_and_an_entry():
         "glidein_scheduler": "htcondor_ce",
         "glidein_ce": "ce1.example.org:9619",
         "glidein_entries": {
-            "sc1": {"walltime": "48h", "node": {"cpus": 8, "memory_mb": 16000, "disk_mb": 40000, "min_disk_mb": 8000}},
+            "sc1": {"walltime": "48h", "node": _size(8, 16000)},
         },
         "ce_resource": "EXAMPLE-CE1",
         "ce_resource_group": "EXAMPLE",
@@ -114,15 +112,17 @@ def test_a_ce_is_a_host_with_its_address_its_groups_and_an_entry():
     assert groups == ["glidein_sites", "ce_catalogue", "ce_group_EXAMPLE", "ce_batch_slurm"]
 
 
-def test_a_schedd_with_another_name_than_its_host_is_an_option():
-    variables = only(dict(CE, grid_resource="condor ce@ ce:9619"))[1]
-    assert variables["glidein_ce"] == "ce:9619"
-    assert variables["glidein_scheduler_options"] == {"schedd": "ce@"}
-
-
-def test_another_port_is_part_of_the_hosts_name():
-    name, variables, _groups = only(dict(CE, grid_resource="condor ce1.example.org ce1.example.org:9620"))
-    assert (name, variables["glidein_ce"]) == ("ce1.example.org-9620", "ce1.example.org:9620")
+@pytest.mark.parametrize(
+    ("target", "host", "ce", "options"),
+    [
+        ("ce@ ce:9619", "ce", "ce:9619", {"schedd": "ce@"}),
+        ("ce1.example.org ce1.example.org:9620", "ce1.example.org-9620", "ce1.example.org:9620", None),
+    ],
+    ids=["the schedd has another name than its host", "another port is part of the host's name"],
+)
+def test_a_ce_has_the_address_of_its_ad(target, host, ce, options):
+    name, variables, _groups = only(dict(CE, grid_resource=f"condor {target}"))
+    assert (name, variables["glidein_ce"], variables.get("glidein_scheduler_options")) == (host, ce, options)
 
 
 def test_names_of_groups_have_only_letters_digits_and_underscores():
@@ -146,10 +146,31 @@ def test_a_gateway_is_a_host_with_its_options(routed, options):
 # --- entries
 
 
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({"MaxWallTime": None}, {"walltime": "24h"}),
+        ({"MaxWallTime": 0}, {"walltime": "24h"}),
+        ({"Transform": {"set_BatchQueue": "cpu"}}, {"queue": "cpu"}),
+        (
+            {"CPUs": None, "WholeNode": True, "EstimatedCPUs": 16},
+            {"shapes": {"pilot": dict(_size(16, 16000), whole_node=True)}},
+        ),
+        (
+            {"Transform": {"set_VOTag": "cpu", "set_Sharing": True, "set_BatchProject": "abc"}},
+            {"directives": ["+sharing = true", '+votag = "cpu"'], "account": "abc"},
+        ),
+    ],
+)
+def test_an_entry_has_what_its_item_says(attributes, expected):
+    entry = entry_of(**attributes)
+    assert {name: entry[name] for name in expected} == expected
+
+
 def test_an_item_that_sets_the_size_is_a_single_shape_whose_pilot_has_that_size():
     entry = entry_of(Transform={"set_xcount": 1, "set_maxMemory": 2000, "set_queue": "cpu"})
     # 68 MB are the glidein's own.
-    assert entry["shapes"] == {"pilot": {"cpus": 1, "memory_mb": 1932, "disk_mb": 5000, "min_disk_mb": 1000}}
+    assert entry["shapes"] == {"pilot": _size(1, 1932)}
     assert entry["queue"] == "cpu"
     site = normalise_site("glidein", "site", {"sc1": entry})
     assert site["entries"]["sc1"]["shapes"]["pilot"]["asked_memory_mb"] == 2000
@@ -164,17 +185,10 @@ def test_items_for_pilots_replace_the_others_and_have_their_size():
             "queue": "gpu",
             "gpu_only": True,
             "limits": {"total": 50},
-            "shapes": {"pilot": {"cpus": 4, "memory_mb": 7920, "disk_mb": 20000, "min_disk_mb": 4000, "gpus": 2}},
+            "shapes": {"pilot": dict(_size(4, 7920), gpus=2)},
         }
     }
     assert variables["ce_allowed_vos"] == []
-
-
-def test_a_whole_node_has_the_estimated_size():
-    entry = entry_of(CPUs=None, WholeNode=True, EstimatedCPUs=16)
-    assert entry["shapes"] == {
-        "pilot": {"cpus": 16, "memory_mb": 16000, "disk_mb": 80000, "min_disk_mb": 16000, "whole_node": True}
-    }
 
 
 @pytest.mark.parametrize(
@@ -202,27 +216,15 @@ def test_a_whole_node_pilot_without_its_size_is_an_entry_with_a_gap(estimated, s
     assert result["warnings"] == [f"central:9619: the ad 'ce1.example.org': pilot: {gap}" for gap in gaps]
 
 
-@pytest.mark.parametrize("minutes", [None, 0])
-def test_without_a_walltime_the_default_applies(minutes):
-    assert entry_of(MaxWallTime=minutes)["walltime"] == "24h"
-
-
 def test_names_of_attributes_are_in_any_case_and_whole_numbers_may_have_a_fraction_of_zero():
     item = {"name": "a", "Cpus": 2, "MEMORY": 4000.0, "maxwalltime": 60, "transform": {"SET_Remote_Queue": "long"}}
     entries = only(dict(CE, OSG_ResourceCatalog=[item]))[1]["glidein_entries"]
-    node = {"cpus": 2, "memory_mb": 4000, "disk_mb": 10000, "min_disk_mb": 2000}
-    assert entries == {"a": {"walltime": "1h", "queue": "long", "node": node}}
+    assert entries == {"a": {"walltime": "1h", "queue": "long", "node": _size(2, 4000)}}
 
 
 def test_an_item_without_a_name_is_named_by_its_size():
     items = [{"CPUs": 8, "Memory": 65536}, {"CPUs": 8, "Memory": 65536, "GPUs": 1}]
     assert set(only(dict(CE, OSG_ResourceCatalog=items))[1]["glidein_entries"]) == {"8c-65536m", "8c-65536m-1g"}
-
-
-def test_other_attributes_that_a_pilot_sets_are_directives():
-    entry = entry_of(Transform={"set_VOTag": "cpu", "set_Sharing": True, "set_BatchProject": "abc"})
-    assert entry["directives"] == ["+sharing = true", '+votag = "cpu"']
-    assert entry["account"] == "abc"
 
 
 def test_an_expression_of_transform_is_named_and_not_set():
@@ -234,10 +236,8 @@ def test_an_expression_of_transform_is_named_and_not_set():
 
 
 def test_vos_in_use_have_quotes_and_capitals():
-    assert only(dict(CE, OSG_ResourceCatalog=[dict(ITEM, AllowedVOs=['"OSG"', "/cms"])]))[1]["ce_allowed_vos"] == [
-        "/cms",
-        "osg",
-    ]
+    variables = only(dict(CE, OSG_ResourceCatalog=[dict(ITEM, AllowedVOs=['"OSG"', "/cms"])]))[1]
+    assert variables["ce_allowed_vos"] == ["/cms", "osg"]
 
 
 # --- several ads
@@ -252,7 +252,7 @@ def test_the_newest_ad_of_a_ce_is_used_also_if_its_schedd_was_renamed():
 
 def test_a_ce_of_two_collectors_is_one_host():
     records = [{"name": "'ce'", "ad": CE}]
-    result = build({"one:9619": records, "two:9619": records}, filters(), DEFAULTS, check)
+    result = build({"one:9619": records, "two:9619": records}, filters(), DEFAULTS)
     assert result["hosts"]["ce1.example.org"]["variables"]["ce_collector"] == "one:9619"
 
 
@@ -345,10 +345,19 @@ def test_an_invalid_ad_is_skipped_and_named(attribute, value, error):
     assert warning.endswith("; the ad is skipped")
 
 
-def test_a_gateway_cannot_be_the_ad_of_another_gateway():
-    result = built(dict(GATEWAY, AuthenticatedIdentity="gateway-evil@cm"))
+@pytest.mark.parametrize(
+    ("attribute", "value", "error"),
+    [
+        ("AuthenticatedIdentity", "gateway-evil@cm", "'gateway-evil' is invalid; expected the gateway of its own ad, "),
+        ("OSG_BatchSystems", "", "OSG_BatchSystems: '' is invalid; expected names of batch systems"),
+    ],
+)
+def test_an_invalid_ad_of_a_gateway_is_skipped_and_named(attribute, value, error):
+    result = built(dict(GATEWAY, **{attribute: value}))
     assert result["hosts"] == {}
-    assert "'gateway-evil' is invalid; expected the gateway of its own ad, gateway-lab@" in result["warnings"][0]
+    (warning,) = result["warnings"]
+    assert error in warning
+    assert warning.endswith("; the ad is skipped")
 
 
 @pytest.mark.parametrize(
@@ -356,6 +365,10 @@ def test_a_gateway_cannot_be_the_ad_of_another_gateway():
     [
         (7, "item: 7 is invalid; expected an ad"),
         (None, "item: None is invalid; expected an ad"),
+        (
+            dict(ITEM, Transform={"set_Owner": "root"}),
+            "glidein_entries.sc1.directives[0]: '+owner = \"root\"' is invalid",
+        ),
         (dict(ITEM, IsPilotEntry=True, Memory=50), "glidein_entries.sc1.shapes.pilot.memory_mb: -46 is invalid"),
     ],
 )
@@ -386,12 +399,6 @@ def test_an_attribute_that_only_describes_a_ce_is_optional(attribute, value, gap
     (warning,) = result["warnings"]
     assert warning.startswith(f"central:9619: the ad 'ce1.example.org': {gap}")
     assert warning.endswith("; it is ignored")
-
-
-def test_a_gateway_needs_its_batch_system():
-    result = built(dict(GATEWAY, OSG_BatchSystems=""))
-    assert result["hosts"] == {}
-    assert result["warnings"][0].endswith("; the ad is skipped")
 
 
 @pytest.mark.parametrize(
@@ -444,7 +451,7 @@ def test_the_second_item_of_a_name_is_skipped_and_named():
 
 def test_an_ad_that_could_not_be_read_is_named():
     record = {"name": "'a'", "error": "it has text that is not UTF-8\x1b"}
-    result = build({"central:9619": [record]}, filters(), DEFAULTS, check)
+    result = build({"central:9619": [record]}, filters(), DEFAULTS)
     assert result["warnings"] == ["central:9619: the ad 'a': it has text that is not UTF-8?; the ad is skipped"]
 
 
@@ -501,13 +508,3 @@ def test_hostile_text_is_never_part_of_the_result(attribute, text):
     assert all(_PLAIN.match(each) for each in texts(result["hosts"]))
     if attribute in ("grid_resource", "OSG_ResourceCatalog"):
         assert result["hosts"] == {}
-
-
-def test_the_check_of_the_batch_system_decides():
-    def refuse(scheduler, options, entries):
-        assert (scheduler, options) == ("htcondor_ce", {"ce": "ce1.example.org:9619"})
-        raise InputError("refused")
-
-    result = build({"central:9619": [{"name": "'ce'", "ad": CE}]}, filters(), DEFAULTS, refuse)
-    assert result["hosts"] == {}
-    assert result["warnings"] == ["central:9619: the ad 'ce': item 1 of the catalogue: refused; the item is skipped"]

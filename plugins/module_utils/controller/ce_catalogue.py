@@ -1,17 +1,33 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sites from the ads of CEs and gateways. Everything in an ad is checked: others have written it.
+"""Queries of collectors for the ads of CEs and gateways, and sites from these ads.
+
+Everything in an ad is checked: others have written it.
 
 Sources: HTCondor-CE 25.0 (condor_ce_info_status, 01-ce-router-defaults.conf, 01-ce-collector-requirements.conf), the
 resource catalogue that osg-configure 4.2 writes, and GlideinWMS's OSG_autoconf.
 """
 
+import functools
 import itertools
+import json
+import os
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue.collectors import printable
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.controller import ce_ads
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+    CommandError,
+    CommandStoppedError,
+    CommandTimeoutError,
+    GlideinError,
+    InputError,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import (
@@ -27,6 +43,8 @@ CE_PORT = 9619
 # The hosts of all catalogues.
 GROUP = "ce_catalogue"
 
+_OUTPUT_BYTES_MOST = 64 << 20
+_QUERIES_AT_ONCE = 16
 _HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
 ADDRESS = re.compile(rf"^({_HOST})(?::([1-9][0-9]{{0,4}}))?\Z")
 _GRID_RESOURCE = re.compile(
@@ -38,6 +56,7 @@ _WORDS_RULE = "at most 128 letters, digits, blanks and . _ @ : / + -, beginning 
 _BATCH_SYSTEM = re.compile(r"^[A-Za-z][A-Za-z0-9_]{0,31}\Z")
 _VO = re.compile(r"^/?[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}\Z")
 _ENTRY_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,63}\Z")
+_ENTRY_NAME_RULE = f"{NAME_RULE}, or blanks"
 _VERSION = re.compile(r"^[0-9][0-9A-Za-z._-]{0,31}\Z")
 _NOT_IN_GROUPS = re.compile(r"[^A-Za-z0-9_]")
 # Names in OSG_BatchSystems that have another name here.
@@ -60,25 +79,71 @@ _SET = re.compile(r"^set_([A-Za-z_][A-Za-z0-9_]{0,63})\Z", re.IGNORECASE)
 _LITERAL = re.compile(r"^[A-Za-z0-9 ._:/@,=+-]{0,128}\Z")
 
 
-def build(answers, filters, defaults, check):
+def query(collectors: list, timeout_s: int, program: str = ce_ads.__file__) -> tuple:
+    """Return ({collector: records}, {collector: why it did not answer}), in the order of the collectors.
+
+    A record is {"name": text for messages, and "ad": {attribute: value} or "error": text}. collectors: HOST:PORT, each
+    once; program: path of ce_ads.py. Raises GlideinError if the controller lacks HTCondor's Python bindings.
+    """
+    # Without a configuration of HTCondor, the query is not authenticated.
+    environment = dict(os.environ, CONDOR_CONFIG=os.environ.get("CONDOR_CONFIG") or "ONLY_ENV")
+    runner = Runner(environment, timeout_s, _OUTPUT_BYTES_MOST)
+
+    def ask(collector):
+        try:
+            lines = runner.run([sys.executable, program, collector]).splitlines()
+        except CommandError as error:
+            return error
+        named = [line.partition("\t") for line in lines]
+        return [{"name": name, **json.loads(values)} for name, _tab, values in named]
+
+    with ThreadPoolExecutor(_QUERIES_AT_ONCE) as pool:
+        answers = dict(zip(collectors, pool.map(ask, collectors)))
+    failures = {name: answers.pop(name) for name in collectors if isinstance(answers[name], CommandError)}
+    if any(error.rc == ce_ads.NO_BINDINGS for error in failures.values()):
+        raise GlideinError(
+            "The Python library htcondor is missing on the controller. To install it, run "
+            f"{sys.executable} -m pip install 'htcondor>=25.0,<26'"
+        )
+    return answers, {name: _reason(error, timeout_s) for name, error in failures.items()}
+
+
+def _reason(error: CommandError, timeout_s: int) -> str:
+    """Return why a collector did not answer."""
+    name, tab, values = error.stdout.rpartition("\n")[2].partition("\t")
+    if tab and not values:
+        memory = f"{ce_ads.MEMORY_BYTES >> 20} MB"
+        return f"its ad {_printable(name)} cannot be evaluated within {timeout_s} s and {memory}"
+    if isinstance(error, CommandTimeoutError):
+        return f"no answer within {timeout_s} s"
+    if isinstance(error, CommandStoppedError):
+        return f"its answer has more than {_OUTPUT_BYTES_MOST >> 20} MB"
+    return _printable(excerpt(error.stderr)) or f"the query ended with the exit status {error.rc}"
+
+
+def _printable(text: str) -> str:
+    """Return a text without control characters, for a message."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def build(answers: dict, filters: dict, defaults: dict) -> dict:
     """Return {"hosts": {name: {"variables": {name: value}, "groups": [names]}}, "warnings": [text]}.
 
-    answers: {collector: records} of collectors.query; filters: {"vo", "batch_systems", "resources", "resource_groups",
-    "min_cpus", "min_memory_mb", "min_walltime_s"}; defaults: {"walltime_s", "disk_per_core_mb"}, which no catalogue
-    has; check: function (glidein_scheduler, glidein_scheduler_options, {name: entry}) that raises InputError.
+    answers: {collector: records} of query; filters: {"vo", "batch_systems", "resources", "resource_groups", "min_cpus",
+    "min_memory_mb", "min_walltime_s"}; defaults: {"walltime_s", "disk_per_core_mb"}, which no catalogue has.
     """
-    warnings = []
-    hosts = {}
+    warnings: list = []
+    hosts: dict = {}
     for site in _newest(_sites(answers, warnings)):
-        if not _is_selected(site, filters):
+        if not site.is_selected(filters):
             continue
         warnings.extend(f"{site.where}: {gap}" for gap in site.gaps)
-        entries = _entries(site, filters, defaults, check, warnings)
+        entries = _entries(site, filters, defaults, warnings)
         if site.host in hosts:
             warnings.append(f"{site.where}: another ad has the host {site.host} already; the ad is skipped")
         elif entries:
             hosts[site.host] = {"variables": site.variables(entries), "groups": site.groups()}
-    return {"hosts": {name: hosts[name] for name in sorted(hosts)}, "warnings": warnings}
+    return {"hosts": dict(sorted(hosts.items())), "warnings": warnings}
 
 
 class _Site:
@@ -87,14 +152,16 @@ class _Site:
     `gaps`: texts that name what else is missing or invalid.
     """
 
-    def __init__(self, collector, name, ad):
-        self.where = f"{collector}: the ad {name}"
+    def __init__(self, collector, where, ad):
         self.collector = collector
+        self.where = where
         self.gaps = []
-        self.heard = _known(self.gaps, _whole, ad, "LastHeardFrom", 0, 2**40) or 0
-        self.resource = _known(self.gaps, _words, ad, "OSG_Resource") or ""
-        self.resource_group = _known(self.gaps, _words, ad, "OSG_ResourceGroup") or ""
-        self.schedd, self.address = _target(ad)
+        known = functools.partial(_known, self.gaps)
+        self.heard = known(_whole, ad, "LastHeardFrom", 0, 2**40) or 0
+        self.resource = known(_text, ad, "OSG_Resource", _WORDS, _WORDS_RULE) or ""
+        self.resource_group = known(_text, ad, "OSG_ResourceGroup", _WORDS, _WORDS_RULE) or ""
+        target = _text(ad, "grid_resource", _GRID_RESOURCE, _GRID_RESOURCE_RULE)
+        _condor, self.schedd, self.address = target.split(" ")
         version = ad.get("HTCondorCEVersion")
         self.version = version if isinstance(version, str) and _VERSION.match(version) else None
         self.catalogue = ad.get("OSG_ResourceCatalog")
@@ -106,7 +173,7 @@ class _Site:
             self.batch_systems = _batch_systems(ad)
             self._set_gateway(ad)
         else:
-            self.batch_systems = _known(self.gaps, _batch_systems, ad) or []
+            self.batch_systems = known(_batch_systems, ad) or []
             self._set_ce()
         # A gateway's login node must not redirect the pilots for other sites.
         if identity.startswith("gateway-") and not (self.gateway and self.schedd == f"{identity}@"):
@@ -139,10 +206,6 @@ class _Site:
         self.address = f"{host}:{port}"
         self.options = {} if self.schedd == host else {"schedd": self.schedd}
 
-    def all_options(self):
-        """Return the options of the batch system, with that of glidein_ce."""
-        return self.options if self.gateway else dict(self.options, ce=self.address)
-
     def variables(self, entries):
         """Return the variables of the host."""
         vos = sorted({vo for entry in entries.values() for vo in entry.vos})
@@ -170,6 +233,15 @@ class _Site:
             named.insert(0, f"ce_group_{self.resource_group}")
         return ["glidein_sites", GROUP, *(_NOT_IN_GROUPS.sub("_", name) for name in named)]
 
+    def is_selected(self, filters):
+        """Return whether the site fits the filters."""
+        wanted = [_batch_system_name(name) for name in filters["batch_systems"]]
+        return (
+            (not wanted or any(name in wanted for name in self.batch_systems))
+            and (not filters["resources"] or self.resource in filters["resources"])
+            and (not filters["resource_groups"] or self.resource_group in filters["resource_groups"])
+        )
+
 
 class _Entry:
     """An entry of a site, from an item of its catalogue. Raises InputError if the item is no ad.
@@ -180,23 +252,22 @@ class _Entry:
     def __init__(self, item, defaults):
         item = _attributes("item", item)
         self.gaps = gaps = []
-        transform = _known(gaps, _attributes, "Transform", item.get("transform") or {}) or {}
-        self.is_pilot = _known(gaps, _boolean, item, "IsPilotEntry")
-        self.whole_node = _known(gaps, _boolean, item, "WholeNode") or _known(
-            gaps, _boolean, transform, "set_WantWholeNode"
-        )
-        item_cpus = _known(gaps, _whole, item, "CPUs", 1, _CPUS_MOST)
+        known = functools.partial(_known, gaps)
+        transform = known(_attributes, "Transform", item.get("transform") or {}) or {}
+        self.is_pilot = known(_boolean, item, "IsPilotEntry")
+        self.whole_node = known(_boolean, item, "WholeNode") or known(_boolean, transform, "set_WantWholeNode")
+        item_cpus = known(_whole, item, "CPUs", 1, _CPUS_MOST)
         if item_cpus is None and self.whole_node:
-            item_cpus = _known(gaps, _whole, item, "EstimatedCPUs", 1, _CPUS_MOST)
-        item_memory_mb = _known(gaps, _whole, item, "Memory", 1, _MEMORY_MB_MOST)
-        self.minutes = _known(gaps, _whole, item, "MaxWallTime", 0, _MINUTES_MOST)
-        self.gpus = _known(gaps, _whole, item, "GPUs", 0, _GPUS_MOST) or 0
-        self.vos = _known(gaps, _vos, item) or []
-        pilots = _known(gaps, _whole, item, "MaxPilots", 1, _PILOTS_MOST)
-        cpus = _known(gaps, _whole, transform, "set_xcount", 1, item_cpus or _CPUS_MOST)
-        memory_mb = _known(gaps, _whole, transform, "set_maxMemory", 1, item_memory_mb or _MEMORY_MB_MOST)
+            item_cpus = known(_whole, item, "EstimatedCPUs", 1, _CPUS_MOST)
+        item_memory_mb = known(_whole, item, "Memory", 1, _MEMORY_MB_MOST)
+        self.minutes = known(_whole, item, "MaxWallTime", 0, _MINUTES_MOST)
+        self.gpus = known(_whole, item, "GPUs", 0, _GPUS_MOST) or 0
+        self.vos = known(_vos, item) or []
+        pilots = known(_whole, item, "MaxPilots", 1, _PILOTS_MOST)
+        cpus = known(_whole, transform, "set_xcount", 1, item_cpus or _CPUS_MOST)
+        memory_mb = known(_whole, transform, "set_maxMemory", 1, item_memory_mb or _MEMORY_MB_MOST)
         longest = self.minutes or _MINUTES_MOST
-        minutes = _known(gaps, _whole, transform, "set_maxWallTime", 1, longest) or self.minutes
+        minutes = known(_whole, transform, "set_maxWallTime", 1, longest) or self.minutes
         # Otherwise each pilot up to this size is accepted.
         self.is_fixed = self.is_pilot or self.whole_node or cpus is not None or memory_mb is not None
         self.known_cpus = cpus or item_cpus
@@ -207,12 +278,13 @@ class _Entry:
         self.memory_mb = self.known_memory_mb or _ASSUMED_MEMORY_PER_CPU_MB * self.cpus
         if not self.known_memory_mb:
             gaps.append(f"Memory: missing; {self.memory_mb} MB are assumed ({_ASSUMED_MEMORY_PER_CPU_MB} for each CPU)")
-        self.catalogue_name = _known(gaps, _entry_name, item)
-        self.name = self.catalogue_name or self._size_name()
+        name = None if item.get("name") is None else known(_text, item, "Name", _ENTRY_NAME, _ENTRY_NAME_RULE)
+        self.is_named = bool(name)
+        self.name = name.strip().replace(" ", "-") if name else self._size_name()
         self.variables = {"walltime": duration_text(minutes * 60 if minutes else defaults["walltime_s"])}
         queue = next((transform[key] for key in _QUEUES if transform.get(key) is not None), item.get("queue"))
         for key, name, value in (("queue", "queue", queue), ("account", _ACCOUNT, transform.get(_ACCOUNT))):
-            word = None if value is None else _known(gaps, _word, name, value)
+            word = None if value is None else known(_word, name, value)
             if word is not None:
                 self.variables[key] = word
         unused, directives = _directives(transform)
@@ -266,15 +338,13 @@ def _sites(answers, warnings):
     """Yield the site of each ad. An invalid ad is named in `warnings`."""
     for collector, records in answers.items():
         for record in records:
-            # The name is a repr of read_ads.py, or a cached one.
-            name = printable(str(record.get("name")))
-            if "error" in record:
-                warnings.append(f"{collector}: the ad {name}: {printable(record['error'])}; the ad is skipped")
-                continue
+            where = f"{collector}: the ad {_printable(record['name'])}"
             try:
-                yield _Site(collector, name, record["ad"])
+                if "error" in record:
+                    raise InputError(_printable(record["error"]))
+                yield _Site(collector, where, record["ad"])
             except InputError as error:
-                warnings.append(f"{collector}: the ad {name}: {error}; the ad is skipped")
+                warnings.append(f"{where}: {error}; the ad is skipped")
 
 
 def _newest(sites):
@@ -286,23 +356,15 @@ def _newest(sites):
     return list(found.values())
 
 
-def _is_selected(site, filters):
-    """Return whether a site fits the filters."""
-    wanted = [_batch_system_name(name) for name in filters["batch_systems"]]
-    return (
-        (not wanted or any(name in wanted for name in site.batch_systems))
-        and (not filters["resources"] or site.resource in filters["resources"])
-        and (not filters["resource_groups"] or site.resource_group in filters["resource_groups"])
-    )
-
-
-def _entries(site, filters, defaults, check, warnings):
+def _entries(site, filters, defaults, warnings):
     """Return {name: entry} of a site, those that fit the filters. Invalid ones are named in `warnings`."""
+    options = site.options if site.gateway else dict(site.options, ce=site.address)
     found = []
     for number, item in enumerate(site.catalogue, 1):
         try:
             entry = _Entry(item, defaults)
-            check(site.scheduler, site.all_options(), {entry.name: entry.variables})
+            normalised = normalise_site("glidein", "site", {entry.name: entry.variables})
+            make_scheduler(site.scheduler, options, normalised["entries"])
         except InputError as error:
             warnings.append(f"{site.where}: item {number} of the catalogue: {error}; the item is skipped")
             continue
@@ -314,7 +376,7 @@ def _entries(site, filters, defaults, check, warnings):
         if (only_pilots and not entry.is_pilot) or not entry.is_selected(filters):
             continue
         name = entry.name
-        if name in entries and entry.catalogue_name:
+        if name in entries and entry.is_named:
             warnings.append(f"{site.where}: two items of the catalogue have the name {name}; one is skipped")
             continue
         if name in entries:
@@ -324,23 +386,17 @@ def _entries(site, filters, defaults, check, warnings):
     return entries
 
 
-def _target(ad):
-    """Return (schedd, HOST:PORT of its collector) of grid_resource."""
-    value = ad.get("grid_resource")
-    if value is None:
-        raise InputError(missing("grid_resource", _GRID_RESOURCE_RULE))
-    match = _GRID_RESOURCE.match(value) if isinstance(value, str) else None
-    if not match:
-        raise InputError(invalid("grid_resource", value, _GRID_RESOURCE_RULE))
-    return match.groups()
+def _value(ad, name):
+    return ad.get(name, ad.get(name.lower()))
 
 
-def _words(ad, name):
-    value = ad.get(name)
+def _text(ad, name, pattern, expected):
+    """Return an attribute that is a text of a pattern."""
+    value = _value(ad, name)
     if value is None:
-        raise InputError(missing(name, _WORDS_RULE))
-    if not isinstance(value, str) or not _WORDS.match(value):
-        raise InputError(invalid(name, value, _WORDS_RULE))
+        raise InputError(missing(name, expected))
+    if not isinstance(value, str) or not pattern.match(value):
+        raise InputError(invalid(name, value, expected))
     return value
 
 
@@ -373,7 +429,7 @@ def _known(gaps, read, *arguments):
 
 def _whole(item, name, least, most):
     """Return an attribute that is a whole number; None without it."""
-    value = item.get(name, item.get(name.lower()))
+    value = _value(item, name)
     if value is None:
         return None
     is_whole = not isinstance(value, bool) and isinstance(value, (int, float)) and value == value // 1
@@ -384,7 +440,7 @@ def _whole(item, name, least, most):
 
 def _boolean(item, name):
     """Return an attribute that is true or false; False without it."""
-    value = item.get(name.lower())
+    value = _value(item, name)
     if value not in (None, True, False):
         raise InputError(invalid(name, value, "true or false"))
     return bool(value)
@@ -410,16 +466,6 @@ def _vos(item):
     return sorted(set(names))
 
 
-def _entry_name(item):
-    """Return the name of an item; None without one."""
-    name = item.get("name")
-    if name is None:
-        return None
-    if not isinstance(name, str) or not _ENTRY_NAME.match(name):
-        raise InputError(invalid("Name", name, f"{NAME_RULE}, or blanks"))
-    return name.strip().replace(" ", "-")
-
-
 def _word(name, value):
     """Return a text that is one word of a batch system."""
     try:
@@ -443,5 +489,5 @@ def _directives(transform):
         if match and is_literal:
             directives.append(f"+{match.group(1)} = {classad_literal(value)}")
         else:
-            unused.append(printable(key[:64]))
+            unused.append(_printable(key[:64]))
     return unused, directives

@@ -4,23 +4,26 @@
 """Job classes: idle jobs that are alike in everything that decides where they can run, as in HTCondor's autoclusters.
 
 A demand group is one job class. If a site's accept_requirements refer to the user, it is one job class for each user.
+The demand server divides its groups by the job attributes in the sites' accept_requirements, too.
 """
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.plan_input import MOST
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import (
     Expression,
-    reached,
-)
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.expressions import (
     at_time,
+    conditions_of,
     is_text,
+    name_of,
+    reached,
+    spelling_of,
     whole,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import rounded_request
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import MOST
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import rounded_request
 
 # The demand server counts only such jobs.
 _EVERY_JOB = {"jobstatus": 1, "jobuniverse": 5}
@@ -37,11 +40,23 @@ _OF_JOBS = re.compile(
     r"|request|require|schedd|(?:clusterid|owner|procid|user)$)"
 )
 
+# The most names that get_demand accepts.
+MOST_NAMES = 20
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
+
+# Attributes that every group has: see job_ad. It has RequestGPUs only if that is not 0.
+_ALWAYS = frozenset(
+    (
+        "currenttime", "jobstatus", "jobuniverse", "owner", "requestcpus", "requestdisk", "requestmemory",
+        "requiregpus", "requirements", "user",
+    )
+)  # fmt: skip
+
 
 class JobClass(NamedTuple):
     """Idle jobs that can run in the same places.
 
-    group: the demand group (of plan_input.read_groups); group_id: its id; jobs: their number; user: name@domain or
+    group: the demand group (of input.read_groups); group_id: its id; jobs: their number; user: name@domain or
     None; leased: further jobs of the group, which other controllers lease; request: what one job requests, in the order
     of RESOURCES; runtime_s: how long a job runs at most, or None if jobs do not state it; until: epoch seconds at which
     a job that started now would end, or None; ad: the job ad, {name in lower case: value}; ad_error: why no machine can
@@ -249,11 +264,55 @@ def _sites_refer_to_users(matcher, sites):
     expressions = {
         entry["accept_requirements"]
         for site in sites
-        for entry in site["site"]["entries"].values()
+        for entry in site.config["entries"].values()
         if entry["accept_requirements"]
     }
     return any(
         (condition.target | condition.bare) & _USER_NAMES
         for expression in expressions
         for condition in matcher.conditions(expression)
+    )
+
+
+def accepted_attributes(sites):
+    """Return the names of job attributes in the accept_requirements of sites, [{"entries": {name: entry}}].
+
+    At most MOST_NAMES, sorted. Names that an entry's `attributes` state are the machine's. Entries are as the operator
+    wrote them. Invalid ones are left out here; the plan reports them.
+    """
+    found = {}
+    for site in sites:
+        entries = site.get("entries")
+        for entry in entries.values() if isinstance(entries, Mapping) else ():
+            text = entry.get("accept_requirements") if isinstance(entry, Mapping) else None
+            if isinstance(text, str):
+                found.update(_names(text, entry.get("attributes")))
+    return [found[name] for name in sorted(found)][:MOST_NAMES]
+
+
+def _names(text, stated):
+    """Return {name in lower case: as it is spelled} of the job attributes that an expression refers to."""
+    own = {str(name).lower() for name in stated} if isinstance(stated, Mapping) else set()
+    found = {}
+    for condition in conditions_of(text):
+        wanted = (condition.target | (condition.bare - own)) - _ALWAYS
+        for token in condition.tokens:
+            if token.kind in ("name", "quoted") and name_of(token) in wanted and _NAME.match(spelling_of(token)):
+                found.setdefault(name_of(token), spelling_of(token))
+    return found
+
+
+def unreported_hint(names, reported):
+    """Return the hint for job attributes that the demand server does not report; "" if it reports them all.
+
+    names: as an expression spells them; reported: names that its groups are divided by.
+    """
+    known = {name.lower() for name in reported}
+    missing = [name for name in names if name.lower() not in known]
+    if not missing:
+        return ""
+    listed = ", ".join(missing)
+    return (
+        f"; the demand server does not report {listed} of jobs yet: it does so from its next reading on if a cycle "
+        f"with a token has requested it, or with {listed} in demand_server_attributes"
     )

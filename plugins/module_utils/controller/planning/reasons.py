@@ -10,11 +10,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
     QUEUED,
     STARTING,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.fit import indices
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.partitionable_slot import jobs_per_slot
-from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import jobs_per_slot
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import indices
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count, listed
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+
+# The reason of an item whose queue is not known. What follows says why.
+KEPT = "kept as it is, because its queue is not known"
 
 # Shapes whose reason is quoted for a group without a place; the others are a number.
 _MOST_MISFITS = 3
@@ -30,8 +33,8 @@ def unserved_jobs(job_classes, matches, doubts, items, shapes, packed, fit, misf
     """Return ({(group id, reason): jobs} without a glidein, {group id: {site: reason}} of the largest groups of them).
 
     matches: the mask of each job class; doubts: the mask where its jobs may fit; items, shapes: the PlanItem of each
-    EntryShape; packed: pack.Packed; limit_reached: a function of job class and shape that returns the concurrency limit
-    reached there, or None.
+    EntryShape; packed: assign.Packed; limit_reached: a function of job class and shape that returns the concurrency
+    limit reached there, or None.
     """
     left, at_sites = {}, {}
     largest = set(sorted((one.jobs for one in packed.unplaced), reverse=True)[:_MOST_EXPLAINED])
@@ -83,11 +86,11 @@ def item_text(item, shape, silent_schedds):
     overdue_jobs = item.jobs.get(OVERDUE, 0)
     jobs = sum(item.jobs.values()) - overdue_jobs
     if jobs:
-        text = f"{jobs} idle job{'s' if jobs > 1 else ''} to serve: {_by_kind(item)}"
+        text = f"{count(jobs, 'idle job')} to serve: {_by_kind(item)}"
     elif item.redundant:
         text = "it serves only jobs that also wait for other entries"
     elif item.limited_by:
-        # A limit is only named where jobs wanted more glideins.
+        # Only a shape that jobs need more glideins of has limited_by.
         text = "it serves no idle job"
     else:
         text = "no idle job is left for it to serve" if overdue_jobs else "no idle job needs it"
@@ -95,9 +98,13 @@ def item_text(item, shape, silent_schedds):
     if item.added > 0:
         text += f", {item.added} to add"
     elif item.added < 0:
-        text += f", {-item.added} of them to cancel (no job needs them)"
+        text += f", {-item.added} of them to cancel"
+        # A withdrawn shape has a note with the reason.
+        if not shape.withdrawn:
+            text += f" (no job needs {'it' if item.added == -1 else 'them'})"
     elif item.unused and silent_schedds:
-        text += f", {item.unused} that no job needs are kept because schedds did not answer: {silent_schedds}"
+        are = "is" if item.unused == 1 else "are"
+        text += f", {item.unused} that no job needs {are} kept because schedds did not answer: {silent_schedds}"
     if item.overdue:
         text += f"; {_overdue(item, shape)}"
     if counts["sick"]:
@@ -106,7 +113,7 @@ def item_text(item, shape, silent_schedds):
         text += f" ({', '.join(reasons[:_MOST_SICK_REASONS])})" if reasons else ""
     # The notes have the drain.
     if item.limited_by and not shape.drained:
-        text += f"; {item.limited_by} reached"
+        text += f"; {item.limited_by}"
     return text
 
 
@@ -117,15 +124,17 @@ def _why_left(job_class, unplaced, fitting, mask, reached, shapes, packed, fit, 
     """
     limits = sorted({packed.reached[index] for index in fitting if index in packed.reached})
     overdue = sorted("/".join(path) for path, jobs in unplaced.allowed.items() if not jobs)
-    texts = [*reached, *([f"limits reached where these jobs fit: {listed(limits)}"] if limits else ())]
+    texts = [*reached, *([f"no more glideins where these jobs fit: {listed(limits)}"] if limits else ())]
     if overdue:
         texts.append(f"glideins for these jobs are overdue in the queue of {listed(overdue)}")
     if texts:
         return "; ".join(texts)
     unknown = [misfits.unknown(job_class, shapes[index]) for index in fitting if not mask >> index & 1]
     if unknown:
-        names = listed(sorted({name for names in unknown for name in names}))
-        return f"the first glidein of an entry shows whether these jobs fit: {names} not known of its machines yet"
+        names = sorted({name for names in unknown for name in names})
+        are = "is" if len(names) == 1 else "are"
+        text = f"{listed(names)} {are} not known of its machines yet"
+        return f"the first glidein of an entry shows whether these jobs fit: {text}"
     if fitting:
         paths = sorted("/".join(shapes[index].path) for index in fitting)
         return f"the queue is not known where these jobs fit: {listed(paths)}"
@@ -158,7 +167,7 @@ def _why_no_more(item, shape):
     if item.counted is None:
         return "its queue is not known"
     if item.limited_by:
-        return f"{item.limited_by} reached"
+        return item.limited_by
     return _overdue(item, shape) if item.overdue else "no room for more"
 
 
@@ -171,12 +180,12 @@ def _explained(job_class, has_others, item, shape, errors, misfits, limit_reache
         why = f"fits, but the queue is not known: {errors.get(shape.path[0]) or 'no reading was given'}"
     elif why is None:
         each = jobs_per_slot(shape.size, job_class.at(shape).request)
-        why = f"fits {each} job{'s' if each > 1 else ''} per glidein"
+        why = f"fits {count(each, 'job')} per glidein"
         if unknown:
             why = f"may fit: the first glidein of the entry shows {listed(unknown)}"
         reasons = [
             limit_reached and limit_reached(job_class, shape),
-            item.limited_by and f"{item.limited_by} reached",
+            item.limited_by,
             item.overdue and _overdue(item, shape),
         ]
         why = "; ".join([why, *filter(None, reasons), *item.notes])
@@ -194,7 +203,7 @@ def _not_registered(shape):
 def _overdue(item, shape):
     overdue_s = shape.overdue_s
     since = f"{overdue_s} s" if overdue_s % 60 else f"{overdue_s // 60} min"
-    return f"{item.overdue} queued for more than {since} serve no job"
+    return f"{item.overdue} queued for more than {since} {'serves' if item.overdue == 1 else 'serve'} no job"
 
 
 def _by_kind(item):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Leases: the jobs that a plan requests leases on, and the plan that is left when fewer are granted."""
+"""Leases: the jobs that a plan requests leases on, and the plan's items when fewer are granted."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import NoAnswerError, ServerError
 
@@ -67,11 +67,12 @@ def _is_short(requests, granted):
 def trim(plan, granted, limited=()):
     """Return the plan's items with fewer new glideins where a site was granted less than the plan requests.
 
-    plan: PlanItems; granted: {site: {entry: {group id: jobs}}}, of the sites that made a request;
-    None for one whose request failed; limited: sites that were granted less because of their own lease limit. Queued
-    and running glideins stay: the next plan sees a smaller demand and delays their cancellation. The granted jobs of a
-    group go to existing glideins first, so that new glideins lose their jobs. No redundant glidein is added for a group
-    that lost jobs.
+    plan: PlanItems; granted: {site: {entry: {group id: jobs}}} of the sites that made a request, {site: None} for a
+    failed request; limited: sites that were granted less because of their own lease limit.
+
+    Queued and running glideins stay: the next plan sees a smaller demand and delays their cancellation. The granted
+    jobs of a group go to existing glideins first, so that new glideins lose their jobs. No redundant glidein is added
+    for a group that lost jobs.
     """
     missing = {}
     for site, entries in lease_requests_of(plan).items():
@@ -98,9 +99,11 @@ def trim(plan, granted, limited=()):
 
 
 def _why_missing(site, granted, limited):
+    """Return (clause of one job, clause of several jobs) without a lease."""
     if granted.get(site, {}) is None:
-        return "have no lease"
-    return "are beyond the site's lease limit" if site in limited else "are leased to others"
+        return "has no lease", "have no lease"
+    why = "beyond the site's lease limit" if site in limited else "leased to others"
+    return f"is {why}", f"are {why}"
 
 
 def _without_jobs(item, lost, why):
@@ -109,7 +112,8 @@ def _without_jobs(item, lost, why):
     needed = item.overdue + _glideins(waits.values())
     queued = max(item.counted, min(item.queued, needed))
     fewer = f": {item.queued - queued} fewer to add" if queued < item.queued else ""
-    return item.with_queued(queued, f"{sum(lost.values())} of its jobs {why}{fewer}", waits)
+    jobs = sum(lost.values())
+    return item.with_queued(queued, f"{jobs} of its jobs {why[0] if jobs == 1 else why[1]}{fewer}", waits)
 
 
 def _without_new_redundant(item):
@@ -117,7 +121,7 @@ def _without_new_redundant(item):
     if item.counted is None:
         return item
     queued = min(item.queued, max(item.wanted, item.counted))
-    note = f"{item.queued - queued} redundant not added: their jobs are leased"
+    note = f"{item.queued - queued} redundant not added: their jobs are leased to others"
     return item.with_queued(queued, note, item.waits) if queued < item.queued else item
 
 

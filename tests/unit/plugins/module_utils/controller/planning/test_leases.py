@@ -3,12 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the leases that a plan requests, and of the plan after the server has granted fewer."""
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.lease_requests import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import (
     lease_requests_of,
     request_leases,
     trim,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
@@ -146,4 +146,4 @@ def test_no_redundant_glidein_is_added_for_jobs_that_others_lease():
     assert presents(trim(result["plan"], {"lab": {"a": {"a": 2}, "b": {}}})) == [1, 1]
     cut = trim(result["plan"], {"lab": {"a": {"a": 1}, "b": {}}})
     assert presents(cut) == [1, 0]
-    assert cut[1].reason.endswith("1 redundant not added: their jobs are leased")
+    assert cut[1].reason.endswith("1 redundant not added: their jobs are leased to others")

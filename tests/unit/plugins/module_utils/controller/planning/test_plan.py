@@ -56,15 +56,15 @@ def misfit(entry_changes, shape_changes, group_changes):
     "changes, reason",
     [
         ({}, None),
-        ({"cpus": 2}, "asks for 2 cpus, the shape has 1"),
+        ({"cpus": 2}, "each job requests 2 cpus, but the shape has 1"),
         ({"memory_mb": 2000}, None),
-        ({"memory_mb": 2001}, "asks for 2001 memory_mb, the shape has 2000"),
+        ({"memory_mb": 2001}, "each job requests 2001 MB of memory, but the shape has 2000"),
         ({"disk_mb": 10000}, None),
-        ({"disk_mb": 10001}, "asks for 10001 disk_mb, the shape has 10000"),
-        ({"gpus": 1}, "asks for 1 gpus, the shape has 0"),
+        ({"disk_mb": 10001}, "each job requests 10001 MB of disk, but the shape has 10000"),
+        ({"gpus": 1}, "each job requests 1 gpu, but the shape has 0"),
         # A glidein stops two minutes before its walltime of two hours ends; two more minutes are for its start.
         ({"max_runtime_s": 6960}, None),
-        ({"max_runtime_s": 6961}, "may run 6961 s, a glidein there has 6960 s for a job"),
+        ({"max_runtime_s": 6961}, "each job may run 6961 s, but a glidein there has 6960 s for a job"),
     ],
 )
 def test_a_job_fits_by_its_resources_and_run_time(changes, reason):
@@ -74,13 +74,17 @@ def test_a_job_fits_by_its_resources_and_run_time(changes, reason):
 @pytest.mark.parametrize(
     "rules, changes, reason",
     [
-        ({"accept": {"gpus": {"min": 1}}}, {}, "asks for 0 gpus, accept has min 1"),
-        ({"accept": {"gpus": {"max": 0}}}, {"gpus": 1}, "asks for 1 gpus, accept has max 0"),
+        ({"accept": {"gpus": {"min": 1}}}, {}, "each job requests 0 gpus, but accept admits at least 1"),
+        ({"accept": {"gpus": {"max": 0}}}, {"gpus": 1}, "each job requests 1 gpu, but accept admits at most 0"),
         ({"accept": {"memory_mb": {"min": 1000, "max": 1000}}}, {}, None),
         ({"accept": {"memory_mb": {"max": 4000}}}, {"memory_mb": 4000}, None),
-        ({"accept": {"memory_mb": {"max": 4000}}}, {"memory_mb": 4001}, "asks for 4001 memory_mb, accept has max 4000"),
-        ({"cpu_only": True}, {"gpus": 1}, "asks for 1 gpus, accept has max 0"),
-        ({"gpu_only": True}, {}, "asks for 0 gpus, accept has min 1"),
+        (
+            {"accept": {"memory_mb": {"max": 4000}}},
+            {"memory_mb": 4001},
+            "each job requests 4001 MB of memory, but accept admits at most 4000",
+        ),
+        ({"cpu_only": True}, {"gpus": 1}, "each job requests 1 gpu, but accept admits at most 0"),
+        ({"gpu_only": True}, {}, "each job requests 0 gpus, but accept admits at least 1"),
     ],
 )
 def test_an_entrys_accept_limits_select_jobs(rules, changes, reason):
@@ -343,7 +347,7 @@ def test_nothing_is_ordered_for_jobs_that_would_find_a_whole_glidein_there_passe
     result = planned([group(count=3)], sites, supply_=known, explain="a")
     assert presents(result) == {("lab", "main", "core"): 0, ("other", "m", "core"): 3}
     assert result["explanation"][0]["reason"] == (
-        "the negotiator has left 2 of 2 free glideins there empty that have room for these jobs"
+        "the negotiator has left 2 of 2 free glideins empty there, although these jobs fit in them"
     )
 
 
@@ -352,7 +356,10 @@ def test_unserved_jobs_have_a_reason_for_each_site():
     full = planned_site(site({"m": entry(shapes={"big": {"cpus": 8, "memory_mb": 9000, "disk_mb": 10000}},
                                          limits={"queued": 0})}, name="other"))  # fmt: skip
     assert planned([group(count=3, cpus=2)], [small, full])["unserved_at"] == {
-        "a": {"lab": "main/core: asks for 2 cpus, the shape has 1", "other": "m/big: other/m limit queued 0 reached"}
+        "a": {
+            "lab": "main/core: each job requests 2 cpus, but the shape has 1",
+            "other": "m/big: other/m limit queued 0 reached",
+        }
     }
 
 
@@ -522,7 +529,7 @@ def test_limits_of_a_site_are_kept_by_its_entries_together():
     result = planned([group(count=9)], sites)
     assert sum(presents(result).values()) == 3
     assert result["unserved"] == [
-        {"group": "a", "count": 6, "reason": "limits reached where these jobs fit: lab site limit queued 4"}
+        {"group": "a", "count": 6, "reason": "no more glideins where these jobs fit: lab site limit queued 4 reached"}
     ]
 
 
@@ -576,7 +583,11 @@ def test_options_out_of_range_are_errors_that_name_the_option(options, words):
 
 def test_jobs_that_fit_nowhere_are_counted_with_the_reason():
     assert planned([group("big", 3, cpus=8)])["unserved"] == [
-        {"group": "big", "count": 3, "reason": "no shape fits: lab/main/core: asks for 8 cpus, the shape has 1"}
+        {
+            "group": "big",
+            "count": 3,
+            "reason": "no shape fits: lab/main/core: each job requests 8 cpus, but the shape has 1",
+        }
     ]
 
 
@@ -602,7 +613,7 @@ def test_a_group_can_be_explained_entry_by_entry():
     sites = [planned_site(site({"a": entry(accept={"cpus": {"min": 2}}), "b": entry()}))]
     shown = {"site": "lab", "shape": "core", "passed_over": False}
     assert planned([group(count=3)], sites, explain="a")["explanation"] == [
-        dict(shown, entry="a", serves=0, fits=False, reason="asks for 1 cpus, accept has min 2"),
+        dict(shown, entry="a", serves=0, fits=False, reason="each job requests 1 cpu, but accept admits at least 2"),
         dict(shown, entry="b", serves=3, fits=True, reason="fits 1 job per glidein"),
     ]
     with pytest.raises(InputError, match="explain: 'zzz'"):
@@ -654,7 +665,7 @@ def test_a_site_with_an_unknown_queue_is_unchanged(reading, error):
     result = planned([group(count=2)], sites)
     assert presents(result) == {("lab", "main", "core"): None, ("ok", "m", "core"): 2}
     item = [item for item in result["plan"] if item.site == "lab"][0]
-    assert item.reason.startswith("kept as it is, its queue is not known: " + (error or "no reading"))
+    assert item.reason.startswith("kept as it is, because its queue is not known: " + (error or "no reading"))
 
 
 def test_jobs_that_only_an_unreadable_site_could_run_have_that_reason():
@@ -724,7 +735,7 @@ def test_an_unreadable_queue_affects_only_its_site(reading, place):
     sites = [{"site": site(), "queue": reading, "error": None}, planned_site(site({"m": entry()}, name="ok"))]
     result = planned([group(count=2)], sites)
     assert presents(result) == {("lab", "main", "core"): None, ("ok", "m", "core"): 2}
-    assert f"kept as it is, its queue is not known: {place} is invalid" in result["plan"][0].reason
+    assert f"kept as it is, because its queue is not known: {place} is invalid" in result["plan"][0].reason
     assert list(result["lease_requests"]) == ["ok"]
 
 
@@ -746,7 +757,7 @@ def test_an_invalid_history_is_ignored_and_reported(past, words):
     result = planned([group(count=40)], sites, supply_=supply(supplied(history=past)))
     assert only(result).present == 25
     assert result["notes"] == [
-        f"lab/main/core: what the demand server remembers of it cannot be read ({words}); it counts as new"
+        f"lab/main/core: the demand server's history of it is invalid ({words}): it counts as new"
     ]
 
 

@@ -1,4 +1,0 @@
-# Copyright (c) 2026, the glidein.ops authors
-# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
-"""Catalogues of CEs in HTCondor collectors, as an inventory. All code runs on the controller."""

@@ -1,0 +1,475 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Guard: correct the plan where its input is doubtful. The rules use the history that the demand server keeps.
+
+Before jobs are given out, assess() evaluates the demand, the queues and the history. At the end, apply() corrects the
+items. The limit for unproven glideins is a limit like the others: the jobs that it excludes go to other entries at
+once. The rules, in the order of docs/plan.md: unproven glideins and black holes, cancel delay, removed jobs, overdue
+glideins, demand sanity, queue sanity.
+"""
+
+from typing import Any, NamedTuple
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import (
+    Headroom,
+    Usage,
+    fit_in_budgets,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
+from ansible_collections.glidein.ops.plugins.module_utils.entries import idle_after_job_s, idle_timeout_s
+
+# The server counts a glidein as ended early up to one refresh after 300 s. Where glideins are meant to end so soon,
+# that proves nothing. A glidein that had a good job counts only until its summary is read.
+_EARLY_S = 600
+_EARLY_AFTER_JOB_S = 300
+_PROBE = 1
+
+_FALL, _JUMP = "fall", "jump"
+
+# Fewer missing glideins than this have many possible causes, and ordering them again does little harm.
+_LEAST_MISSING = 3
+# Older reports do not show what the queue should hold now.
+_RECENT_S = 3600
+
+
+class UnprovenLimit(NamedTuple):
+    """The unproven glideins that an entry may have.
+
+    An unproven glidein is queued, is starting, or runs and has not registered in time. glideins: their number; reason:
+    why no more are ordered, as text; is_failing: whether the entry's glideins fail, so that all others are withdrawn.
+    """
+
+    glideins: int
+    reason: str
+    is_failing: bool
+
+
+class Hold(NamedTuple):
+    """The reason why the demand is not believed. kind: _FALL or _JUMP."""
+
+    kind: str
+    text: str
+
+
+class Findings(NamedTuple):
+    """The findings of the guard before jobs are given out.
+
+    unproven: {(site, entry): UnprovenLimit}; hold: Hold or None; doubts: {site: why its queue is not believed};
+    removed: idle jobs that were removed, if that is why none is left; notes: all of it as text.
+    """
+
+    unproven: dict
+    hold: Any
+    doubts: dict
+    removed: int
+    notes: list
+
+
+NO_FINDINGS = Findings({}, None, {}, 0, [])
+
+
+def assess(shapes, pool, guard, now_s):
+    """Return (the shapes with their overdue glideins, Findings). guard: of plan_options, or None."""
+    if not guard:
+        return shapes, NO_FINDINGS
+    removed = _removed_jobs(pool.idle, pool.idle_history, pool.removals, guard, now_s)
+    hold = None if removed else _demand_hold(pool.idle, pool.idle_history, guard, now_s)
+    unproven = _unproven_limits(shapes, guard, now_s)
+    shapes = _with_overdue(shapes, guard, now_s)
+    doubts = _queue_doubts(shapes, guard, pool.supply_age_s, now_s)
+    notes = [hold.text] if hold else []
+    notes += [f"{site}: {text}" for site, text in sorted(doubts.items())]
+    if removed:
+        jobs = "job was" if removed == 1 else "jobs were"
+        notes.append(f"{removed} idle {jobs} removed, and none is left: queued glideins are withdrawn")
+    return shapes, Findings(unproven, hold, doubts, removed, notes)
+
+
+def withdraw(shapes, findings):
+    """Return the shapes of failing entries with the glideins only that their limit admits.
+
+    Other starting glideins of such an entry serve no job, and other queued ones are withdrawn.
+    """
+    found = findings.unproven
+    left = {path: limit.glideins for path, limit in found.items() if limit.is_failing}
+    after = []
+    for shape in shapes:
+        path = shape.path
+        if path in left and shape.counts:
+            left[path] -= min(shape.late, left[path])
+            starting = min(shape.starting, left[path])
+            queued = min(shape.queued, left[path] - starting)
+            left[path] -= starting + queued
+            withdrawn = found[path].reason if queued < shape.counts["queued"] else None
+            shape = shape._replace(starting=starting, queued=queued, withdrawn=withdrawn)
+        after.append(shape)
+    return tuple(after)
+
+
+def apply(items, shapes, findings, sites, settings, now_s, budgets=()):
+    """Return (the corrected items, {(group id, reason): jobs} that get no glidein because of that).
+
+    items, shapes: the PlanItem of each EntryShape; sites: of Pool; settings: of plan_options;
+    budgets: of limits.budgets_of.
+    """
+    guard = settings["guard"]
+    if not guard:
+        return items, {}
+    if findings.removed:
+        guard = dict(guard, cancel_delay_s=0)
+    held_back = {}
+    items = _order_nothing_at_doubtful_queues(items, findings)
+    keeps_more = False
+    for rule in (_keep_last_plan, _delay_cancelling):
+        after = rule(items, shapes, findings, guard, now_s)
+        keeps_more = keeps_more or any(new.queued > old.queued for old, new in zip(items, after))
+        _add_lost_jobs(held_back, items, after)
+        items = after
+    if keeps_more:
+        after = _stay_within_limits(items, shapes, findings, sites, settings["limits"], dict(budgets))
+        _add_lost_jobs(held_back, items, after)
+        items = after
+    return items, {(group_id, "the guard orders no glidein for them yet"): jobs for group_id, jobs in held_back.items()}
+
+
+def _order_nothing_at_doubtful_queues(items, findings):
+    """Order nothing at sites whose queue is not believed.
+
+    The jobs stay reserved for the glideins that the queue does not show, so that no other site orders for them.
+    """
+    return [
+        one.with_queued(min(one.queued, one.counted), findings.doubts[one.site], one.waits)
+        if one.counted is not None and one.site in findings.doubts
+        else one
+        for one in items
+    ]
+
+
+def _keep_last_plan(items, shapes, findings, _guard, _now_s):
+    """Keep the last plan while the demand is not believed."""
+    if not findings.hold:
+        return items
+    return [
+        one.with_queued(_queued_in_hold(one, shape, findings.hold), findings.hold.text)
+        if _is_worth_keeping(shape, findings)
+        else one
+        for one, shape in zip(items, shapes)
+    ]
+
+
+def _delay_cancelling(items, shapes, findings, guard, now_s):
+    """Keep queued glideins that no job needs for a while, as the jobs may come back."""
+    after = []
+    for one, shape in zip(items, shapes):
+        if _is_worth_keeping(shape, findings):
+            queued = _queued_in_delay(one, shape, guard, now_s)
+            are = "is" if queued - one.queued == 1 else "are"
+            kept = count(queued - one.queued, "queued glidein")
+            one = one.with_queued(queued, f"{kept} without a job {are} kept for up to {guard['cancel_delay_s']} s")
+        after.append(one)
+    return after
+
+
+def _stay_within_limits(items, shapes, findings, sites, limits, budgets):
+    """Order fewer glideins where the kept ones take the room that the plan had counted on.
+
+    Glideins that a budget has no room for are not kept.
+    """
+    fitting = fit_in_budgets([(shape, one.queued) for one, shape in zip(items, shapes)], budgets)
+    items = [one.with_queued(queued, reason) for one, (queued, reason) in zip(items, fitting)]
+    kept = [0 if one.counted is None else min(one.queued, one.counted) for one in items]
+    headroom = Headroom(Usage(sites, shapes, kept, [0] * len(shapes), limits, findings.unproven, budgets))
+    after = []
+    for one, shape in zip(items, shapes):
+        if one.counted is not None and one.added > 0:
+            room = headroom.left(shape)
+            number = one.added if room is None else min(one.added, room)
+            if number < one.added:
+                one = one.with_queued(one.counted + number, headroom.reason(shape))
+            headroom.take(shape, number)
+        after.append(one)
+    return after
+
+
+def _is_worth_keeping(shape, findings):
+    """Return whether queued glideins may be kept.
+
+    The queue is known, the entry is not drained, and its glideins do not fail.
+    """
+    limit = findings.unproven.get(shape.path)
+    return bool(shape.counts) and not shape.drained and not (limit and limit.is_failing)
+
+
+def _add_lost_jobs(held_back, before, after):
+    """Add the jobs that lost their glideins between two plans to {group id: jobs}."""
+    for old, new in zip(before, after):
+        for key in sorted(old.waits) if new.queued < old.queued else ():
+            held_back[key] = held_back.get(key, 0) + old.waits[key][0] - new.waits.get(key, (0, 0))[0]
+
+
+def _unproven_limits(shapes, guard, now_s):
+    """Return {(site, entry): UnprovenLimit}.
+
+    The limit grows fast where glideins work, and leaves a single one where they fail. The record of an entry is the
+    server's history of the last hours; without one the entry gets the limit of a new one.
+    """
+    by_entry = {}
+    for shape in shapes:
+        by_entry.setdefault(shape.path, []).append(shape)
+    return {path: _unproven_limit("/".join(path), here, guard, now_s) for path, here in by_entry.items()}
+
+
+def _unproven_limit(name, shapes, guard, now_s):
+    good, failed = _record(shapes)
+    lasting = _lasting(shapes, now_s)
+    if failed >= guard["probe_failures"] and failed > good:
+        glideins = _PROBE + guard["ramp_factor"] * lasting
+        why = f"{failed} of the last {good + failed} did not work"
+        if glideins > _PROBE:
+            return UnprovenLimit(glideins, f"{name} gets at most {glideins} unproven glideins, because {why}", True)
+        return UnprovenLimit(glideins, f"{name} is probed with one glidein, because {why}", True)
+    good = max([good] + [shape.registered for shape in shapes])
+    if any(shape.supply["sample"] for shape in shapes):
+        good = max(good, guard["ramp_first"])
+    glideins = guard["ramp_first"] + guard["ramp_factor"] * good
+    return UnprovenLimit(glideins, f"{name} limit of {count(glideins, 'unproven glidein')} reached", False)
+
+
+def _record(shapes):
+    """Return (glideins that worked, glideins that failed) of an entry in the history."""
+    good = failed = 0
+    for shape in shapes:
+        # jobs_failing counts whatever the timeouts are: jobs failed there, one after the other.
+        early = shape.history.get("jobs_failing" if _ends_soon(shape) else "ended_early") or 0
+        good += max(0, (shape.history.get("registered") or 0) - early)
+        failed += early + (shape.history.get("never_registered") or 0)
+    return good, failed
+
+
+def _ends_soon(shape):
+    """Return whether glideins of this shape are meant to end so soon that this proves nothing about the entry."""
+    entry, size = shape.entry, shape.entry["shapes"][shape.key[2]]
+    return (
+        min(idle_timeout_s(entry, size), entry["walltime_s"]) <= _EARLY_S
+        or idle_after_job_s(entry, size) < _EARLY_AFTER_JOB_S
+    )
+
+
+def _lasting(shapes, now_s):
+    """Return how many registered glideins of an entry have shown that they last, or run jobs."""
+    return sum(
+        shape.registered
+        for shape in shapes
+        if shape.supply["cpus_claimed"]
+        or (shape.supply["oldest"] is not None and shape.supply["oldest"] <= now_s - _EARLY_S)
+    )
+
+
+def _queued_in_delay(item, shape, guard, now_s):
+    """Return how many glideins should be queued: those of the plan's item, and those that are kept for a while.
+
+    The number of glideins that earlier plans wanted (`wanted` of the server's history) shows for how long they have
+    been unneeded. If that is not known, the time of the last order and the age of the oldest queued glidein decide.
+    """
+    queued = item.counted
+    since_s = now_s - guard["cancel_delay_s"]
+    if item.queued >= queued or not guard["cancel_delay_s"]:
+        return item.queued
+    # If cycles are further apart than the delay, the last one counts.
+    recent = [plan for plan in shape.plans if plan["as_of"] > since_s] or shape.plans[-1:]
+    wanted = [_wanted_queued(plan) for plan in recent]
+    if shape.plans and None not in wanted:
+        # Only a history that reaches back so far can show that no plan wanted them.
+        reaches_back = len(recent) < len(shape.plans) or not _is_young(shape, guard)
+        return min(queued, max([item.queued, *wanted])) if reaches_back else queued
+    if any(plan.get("launched") for plan in recent) or _is_young(shape, guard):
+        return queued
+    return item.queued
+
+
+def _wanted_queued(plan):
+    """Return how many glideins a plan wanted to be queued, or None when that is not known."""
+    wanted, running = plan.get("wanted"), plan.get("running")
+    return None if wanted is None or running is None else max(0, wanted - running)
+
+
+def _is_young(shape, guard):
+    oldest_s = shape.counts["oldest_queued_s"]
+    return oldest_s is not None and oldest_s < guard["cancel_delay_s"]
+
+
+def _demand_hold(idle, history, guard, now_s):
+    """Return a Hold, or None when the demand is believed.
+
+    idle: jobs of this reading; history: [[epoch, idle jobs]] of earlier ones, which may be means over a longer time. A
+    fall to nothing, or a jump to more than jump_factor times the earlier demand, is believed when it has lasted for
+    hold_readings. Without earlier readings nothing is held.
+    """
+    span_s = guard["hold_readings"] * guard["reading_s"]
+    recent = _readings_since(sorted(history), now_s, span_s, guard["reading_s"])
+    if not recent or not span_s:
+        return None
+    until = f"until {_confirmed(guard['hold_readings'], 'reading')}"
+    if not idle and max(recent) > 0:
+        jobs = count(round(max(recent)), "idle job")
+        return Hold(_FALL, f"the demand fell from {jobs} to none: queued glideins are kept {until}")
+    before = max(min(recent), guard["jump_least"])
+    if idle > guard["jump_factor"] * before:
+        return Hold(_JUMP, f"the demand jumped from {min(recent):.0f} to {idle} idle jobs: nothing is added {until}")
+    return None
+
+
+def _removed_jobs(idle, history, removals, guard, now_s):
+    """Return how many idle jobs were removed lately, if that is why none is left; else 0.
+
+    removals: [[epoch, jobs]], as the schedds count them. Most of the jobs that waited must be among them: others that
+    have started may come back.
+    """
+    if idle:
+        return 0
+    span_s = max(guard["hold_readings"] * guard["reading_s"], guard["cancel_delay_s"])
+    waited = _readings_since(sorted(history), now_s, span_s, guard["reading_s"])
+    removed = sum(jobs for time_s, jobs in removals if now_s - span_s - guard["reading_s"] < time_s <= now_s)
+    return removed if removed and 2 * removed >= max(waited, default=0) else 0
+
+
+def _queued_in_hold(item, shape, hold):
+    """Return how many glideins should be queued while the demand is not believed."""
+    queued = item.counted
+    if hold.kind == _FALL:
+        return max(item.queued, queued)
+    last = shape.plans[-1].get("present") if shape.plans else None
+    before = queued if last is None else max(queued, last - item.running)
+    return min(item.queued, before)
+
+
+def _readings_since(history, now_s, span_s, reading_s):
+    """Return the idle jobs of the readings that are not older than span_s. The time of a mean is its end."""
+    gaps = [after[0] - before[0] for before, after in zip(history, history[1:])]
+    late_s = max(0, min(gaps) - reading_s) if gaps else 0
+    return [jobs for time_s, jobs in history if now_s - span_s < time_s + late_s and time_s <= now_s]
+
+
+def _with_overdue(shapes, guard, now_s):
+    """Return the shapes with the number of their overdue glideins: queued ones that have waited for long.
+
+    They may never start, so that other entries may serve their jobs, too. They stay in the queue and count towards the
+    limits as long as there are idle jobs that they could run.
+
+    These variants gained nothing or too little in the simulation (docs/simulation.md): the entry orders again for the
+    same jobs; entries with overdue glideins are filled last; all overdue glideins stay while one job waits.
+    """
+    if not guard["overdue_s"]:
+        return shapes
+    return tuple(
+        shape._replace(
+            overdue_s=guard["overdue_s"],
+            overdue=min(shape.counts["queued"], _overdue(shape, guard["overdue_s"], now_s)),
+        )
+        if shape.counts
+        else shape
+        for shape in shapes
+    )
+
+
+def _overdue(shape, overdue_s, now_s):
+    ages = shape.counts["queued_ages"]
+    if ages is not None:
+        return sum(number for age_s, number in ages if age_s > overdue_s)
+    oldest_s = shape.counts["oldest_queued_s"]
+    if oldest_s is None or oldest_s <= overdue_s:
+        return 0
+    # The oldest one is overdue. The age of the others follows from when they were ordered.
+    launched = [plan.get("launched") for plan in shape.plans if plan["as_of"] >= now_s - overdue_s]
+    reaches_back = any(plan["as_of"] < now_s - overdue_s for plan in shape.plans)
+    if not reaches_back or None in launched:
+        return 1
+    return max(1, shape.counts["queued"] - sum(launched))
+
+
+def _queue_doubts(shapes, guard, supply_age_s, now_s):
+    """Return {site: why its queue, which shows far fewer glideins than expected, is not believed}.
+
+    A batch system that is in trouble may answer with an empty or truncated list. The expected number follows from the
+    reports in the server's history and from the collector. The list is believed when `hold_readings` cycles have
+    reported it. supply_age_s: seconds since the supply was read.
+    """
+    by_site = {}
+    for shape in shapes:
+        # A drain cancels queued glideins between two cycles.
+        if shape.counts and not shape.drained:
+            by_site.setdefault(shape.path[0], []).append(shape)
+    found = {site: _doubt(here, guard, supply_age_s, now_s) for site, here in by_site.items()}
+    return {site: text for site, text in found.items() if text}
+
+
+def _doubt(shapes, guard, supply_age_s, now_s):
+    cycles = guard["hold_readings"]
+    if not cycles:
+        return None
+    until = f"nothing is ordered until {_confirmed(cycles, 'cycle')}"
+    reports = _reports(shapes, now_s)[-cycles:]
+    there = _sum(shapes, "queued", "running", "completing", "sick")
+    expected = max((_expected(reports[number:]) for number in range(len(reports))), default=0)
+    if _is_far_fewer(there, expected):
+        found = count(there, "glidein")
+        return f"the queue shows only {found}, but by earlier reports {expected} should be there: {until}"
+    started = _sum(shapes, "running", "completing", "sick")
+    registered = sum(shape.registered for shape in shapes)
+    is_fresh = supply_age_s <= guard["reading_s"]
+    is_known = len(reports) == cycles and all(map(_was_contradicted, reports))
+    if is_fresh and not is_known and _is_far_fewer(started, registered):
+        return f"the queue shows only {count(started, 'running glidein')}, but {registered} are registered: {until}"
+    return None
+
+
+def _confirmed(number, noun):
+    """Return a clause such as "2 cycles confirm it"."""
+    return f"{count(number, noun)} {'confirms' if number == 1 else 'confirm'} it"
+
+
+def _is_far_fewer(there, expected):
+    return expected - there >= _LEAST_MISSING and 2 * there < expected
+
+
+def _sum(shapes, *states):
+    return sum(shape.counts[state] for shape in shapes for state in states)
+
+
+def _reports(shapes, now_s):
+    """Return the site's recent reports, the oldest first: [[(shape, plan of its history)]]."""
+    by_time = {}
+    for shape in shapes:
+        for plan in shape.plans:
+            if now_s - _RECENT_S <= plan["as_of"] <= now_s:
+                by_time.setdefault(plan["as_of"], []).append((shape, plan))
+    return [by_time[as_of] for as_of in sorted(by_time)]
+
+
+def _expected(reports):
+    """Return how many glideins of the first of these reports should still be in the queue.
+
+    Glideins that have left the collector since then are not missing. The counts of a report are from after its
+    submissions, if the queue could be read then.
+    """
+    most_registered = {}
+    for report in reports:
+        for shape, plan in report:
+            most_registered[shape.key] = max(most_registered.get(shape.key, 0), _reported(plan, "registered"))
+    number = 0
+    for shape, plan in reports[0]:
+        reported = max(_reported(plan, "queued") + _reported(plan, "running"), _reported(plan, "launched"))
+        left = max(0, most_registered[shape.key] - shape.registered)
+        number += max(0, reported - left)
+    return number
+
+
+def _was_contradicted(report):
+    """Return whether a report itself had far fewer glideins than were registered."""
+    there = sum(_reported(plan, "queued") + _reported(plan, "running") for _shape, plan in report)
+    return _is_far_fewer(there, sum(_reported(plan, "registered") for _shape, plan in report))
+
+
+def _reported(plan, key):
+    return plan.get(key) or 0

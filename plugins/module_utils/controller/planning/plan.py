@@ -1,0 +1,354 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of all sites: the order of the stages, and an item for each shape.
+
+Each stage takes values and returns new ones.
+"""
+
+from collections import Counter
+from typing import NamedTuple, Optional
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import guard
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.assign import (
+    JobLimits,
+    Packed,
+    Redundant,
+    Subtracted,
+    pack,
+    redundant_glideins,
+    redundant_masks,
+    subtract,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
+    FREE,
+    NEW,
+    OVERDUE,
+    QUEUED,
+    entry_shapes,
+    other_machines,
+    withdraw_drained,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_pool
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import job_classes_of, with_variants
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import lease_requests_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import (
+    Usage,
+    budgets_of,
+    is_budget_unknown,
+    unknown_budgets,
+    with_budget_notes,
+    withdraw_beyond_budgets,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import jobs_per_slot, part_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import Fit, Misfits
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import plan_options
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.reasons import (
+    KEPT,
+    explanation,
+    item_text,
+    unserved_jobs,
+)
+
+# The most rounds of _assign_jobs. Two or three are usual. In a pool where two groups take each other's place in each
+# round, they would not end.
+MOST_ROUNDS = 10
+
+
+class PlanItem(NamedTuple):
+    """The item of one shape, from the decision over the leases to the report. Glideins are counted in the queue."""
+
+    site: str
+    entry: str
+    shape: str
+    queued: int  # glideins that should be queued
+    wanted: int  # the same before the guard, without redundant ones
+    # The glideins that are there now; None if the queue is not known: the entry is then left as it is.
+    counted: Optional[int] = None  # queued ones
+    running: Optional[int] = None
+    sick: Optional[int] = None
+    kept_sick: int = 0  # those that can never start and are not cancelled, at most one
+    long_queued: int = 0  # overdue ones among the counted, on which the plan does not rely
+    cpus: int = 1  # cores of a glidein
+    registered: int = 0  # glideins that the collector knows
+    jobs: dict = {}  # {kind of slot: jobs that have one}
+    serves: dict = {}  # {group id: jobs} of starting, queued and new glideins
+    waits: dict = {}  # {group id: (jobs, jobs per glidein)} of queued and new glideins
+    redundant: dict = {}  # {group id: jobs} of redundant glideins
+    unused: int = 0  # queued glideins that no job needs
+    limited_by: Optional[str] = None  # why jobs that fit get no more glideins, as text
+    text: str = ""  # the reason without the notes
+    notes: tuple = ()  # what changed the decision afterwards, as text
+
+    @property
+    def key(self):
+        """Return (site, entry, shape)."""
+        return self.site, self.entry, self.shape
+
+    @property
+    def path(self):
+        """Return (site, entry)."""
+        return self.site, self.entry
+
+    @property
+    def overdue(self):
+        """Return how many overdue glideins stay: the newest are cancelled first."""
+        return min(self.long_queued, self.queued)
+
+    @property
+    def added(self):
+        """Return the number of glideins to submit; below zero, of queued ones to cancel. The queue must be known."""
+        return self.queued - self.counted
+
+    @property
+    def present(self):
+        """Return the number of glideins that should be queued or running; None if the queue is not known."""
+        return None if self.running is None else self.queued + self.running
+
+    @property
+    def reason(self):
+        """Return the reason with the notes."""
+        return "; ".join([self.text, *self.notes])
+
+    def with_queued(self, queued, note, waits=None):
+        """Return the item with so many glideins queued, and a note unless the number stays.
+
+        waits: the jobs that they are for, if the jobs have changed; by default, those that are taken away lose theirs.
+        """
+        if waits is None:
+            if queued == self.queued:
+                return self
+            waits = self.waits if queued > self.queued else self._shared_waits(queued)
+        serves = dict(self.serves)
+        for group, (jobs, _each) in self.waits.items():
+            serves[group] -= jobs - waits.get(group, (0, 0))[0]
+        return self._replace(
+            queued=queued,
+            serves={group: jobs for group, jobs in serves.items() if jobs},
+            waits={group: wait for group, wait in waits.items() if wait[0]},
+            notes=(*self.notes, note),
+        )
+
+    def result(self):
+        """Return the item in plain containers, for a result of Ansible. PlanItem(**result) is the item again."""
+        waits = {group: list(wait) for group, wait in self.waits.items()}
+        return dict(self._asdict(), waits=waits, notes=list(self.notes))
+
+    def order(self):
+        """Return the item of the module glideins: what the login node needs to act and to report."""
+        return {
+            "entry": self.entry,
+            "shape": self.shape,
+            "present": self.present,
+            "wanted": None if self.running is None else self.wanted + self.running,
+            "kept_sick": self.kept_sick,
+            "cpus": self.cpus,
+            "registered": self.registered,
+            "reason": self.reason,
+        }
+
+    def _shared_waits(self, queued):
+        """Return the waits of fewer queued glideins. Overdue ones serve no job."""
+        before, after = max(1, self.queued - self.overdue), max(0, queued - self.overdue)
+        return {group: (min(jobs * after // before, after * each), each) for group, (jobs, each) in self.waits.items()}
+
+
+def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=None):
+    """Plan for all sites at once: a pure function.
+
+    demand, supply: results of get_demand and get_supply; sites: list of {"site": normalise_site result, "queue": result
+    of queue_info or None, "error": text or None}, no two of one name; now_s: epoch seconds; max_age_s: seconds after
+    which demand and supply are too old to act upon; explain: id of a demand group; options: see options.plan_options.
+
+    Returns a mapping of: plan, PlanItems by site, entry and shape; unserved, [{"group", "count", "reason"}] of the jobs
+    that no glidein is ordered for; unserved_at, {group id: {site: reason}} of the largest groups of them; explanation,
+    the verdict of each shape on the group `explain`; notes, texts about the plan as a whole; lease_requests, {site:
+    {entry: {group id: jobs}}}, empty if demand or supply is too old. While the demand server is paused, and at drained
+    entries, only running glideins are to be present. Raises InputError; MissingLibraryError when there are Requirements
+    and no library to evaluate them.
+    """
+    settings = plan_options(options)
+    matcher = Matcher(now_s)
+    pool = read_pool(demand, supply, sites, matcher, now_s, max_age_s)
+    job_classes = job_classes_of(pool.groups, matcher, pool.sites, settings["order"], now_s)
+    shapes = entry_shapes(pool, now_s)
+    shapes, findings = guard.assess(shapes, pool, settings["guard"], now_s)
+    misfits = Misfits(matcher, pool.reported_attributes)
+    limits = JobLimits()
+
+    def limit_reached(job_class, shape):
+        name = limits.reached(job_class.at(shape))
+        return pool.job_limits.text(name) if name else None
+
+    if pool.stop:
+        items = [without_jobs(shape, shape.queued if pool.stale else 0) for shape in shapes]
+        unserved, unserved_at = {(group["id"], pool.stop): group["count"] for group in pool.groups}, {}
+    else:
+        budgets = budgets_of(pool, shapes, now_s)
+        shapes = withdraw_beyond_budgets(withdraw_drained(guard.withdraw(shapes, findings)), budgets)
+        fit = Fit(shapes + other_machines(pool, shapes), matcher)
+        job_classes = [with_variants(job_class, fit.capacities, matcher, now_s) for job_class in job_classes]
+        masks = [fit.masks(job_class) for job_class in job_classes]
+        matches, doubts = [certain for certain, _doubt in masks], [doubt for _certain, doubt in masks]
+        outcome = _assign_jobs(job_classes, matches, doubts, fit.capacities, shapes, pool, findings, settings, budgets)
+        limits = JobLimits(outcome.packed.room)
+        items = decided_items(shapes, job_classes, *outcome)
+        unserved, unserved_at = unserved_jobs(
+            job_classes, matches, doubts, items, shapes, outcome.packed, fit, misfits, limit_reached
+        )
+        items, held_back = guard.apply(items, shapes, findings, pool.sites, settings, now_s, budgets)
+        items = with_budget_notes(items, shapes, budgets)
+        unserved.update(held_back)
+    plan = sorted((_with_text(item, shape, pool) for item, shape in zip(items, shapes)), key=lambda item: item.key)
+    is_unserved = any(n and key == explain for (key, _why), n in unserved.items())
+    return {
+        "plan": plan,
+        "unserved": [{"group": key, "count": n, "reason": why} for (key, why), n in unserved.items() if n],
+        "unserved_at": unserved_at,
+        "explanation": explanation(
+            explain, job_classes, items, shapes, pool.queue_errors, misfits, limit_reached if is_unserved else None
+        )
+        if explain
+        else [],
+        "notes": findings.notes + _invalid_histories(shapes),
+        "lease_requests": {} if pool.stale else lease_requests_of(plan, [key[:2] for key in pool.supplied]),
+    }
+
+
+def _with_text(item, shape, pool):
+    """Return an item with its reason."""
+    if item.counted is None:
+        why = pool.queue_errors.get(item.site) or "no reading of the queue was given"
+        return item._replace(text=f"{KEPT}: {why}", notes=())
+    if pool.stop:
+        return item._replace(text=pool.stop, notes=())
+    return item._replace(text=item_text(item, shape, pool.silent_schedds))
+
+
+def _invalid_histories(shapes):
+    """Return a note for each shape whose history is invalid."""
+    return [
+        f"{'/'.join(shape.key)}: the demand server's history of it is invalid ({shape.supply['history_error']}): "
+        "it counts as new"
+        for shape in sorted(shapes, key=lambda shape: shape.key)
+        if shape.supply["history_error"]
+    ]
+
+
+class _Outcome(NamedTuple):
+    """The jobs with their slots, and the ordered glideins. queued: glideins that should be queued, by shape."""
+
+    queued: list
+    subtracted: Subtracted
+    packed: Packed
+    redundant: Redundant
+
+
+def _assign_jobs(job_classes, matches, doubts, capacities, shapes, pool, findings, settings, budgets):
+    """Subtract, limit and pack, and return the _Outcome.
+
+    The planned glideins are planned again as if they were queued, until nothing changes: the next plan, which finds
+    them in the queue, then leaves them as they are. (A group that is served early could otherwise take, next time, the
+    glideins that were meant for a later one.) Redundant glideins are ordered when all jobs have their own.
+    """
+    spread = settings["allocation"] == "spread"
+    eager = redundant_masks(shapes, matches)
+    queued = [shape.queued for shape in shapes]
+    room = pool.job_limits.room(job_classes)
+    for _round in range(MOST_ROUNDS):
+        subtracted = subtract(job_classes, matches, capacities, queued, doubts, room)
+        extra = redundant_glideins(job_classes, eager, shapes, subtracted.placements, subtracted.unused)
+        unused = [number - more for number, more in zip(subtracted.unused, extra.glideins)]
+        kept = _without_surplus(shapes, queued, unused, pool.silent_schedds, budgets)
+        usage = Usage.of(pool.sites, shapes, kept, settings["limits"], findings.unproven, budgets)
+        packed = pack(job_classes, matches, shapes, subtracted.unplaced, usage, spread, doubts, subtracted.room)
+        ordered = packed.ordered
+        if not any(ordered) and any(one.jobs for one in extra.missing):
+            ordered = pack(job_classes, eager, shapes, extra.missing, usage, spread).ordered
+        if kept == queued and not any(ordered):
+            break
+        queued = [number + new for number, new in zip(kept, ordered)]
+    return _Outcome(queued, subtracted, packed, extra)
+
+
+def _without_surplus(shapes, queued, unused, silent_schedds, budgets):
+    """Return the queued glideins by shape without those that no job needs.
+
+    If a schedd did not answer, its jobs may need those that are in the queue: only newly planned ones go. The same
+    holds for entries with a budget whose used core-hours are not known.
+    """
+    unknown = unknown_budgets(budgets)
+    return [
+        number
+        - (
+            max(0, min(idle, number - shape.counts["queued"]))
+            if shape.counts and (silent_schedds or is_budget_unknown(shape, unknown))
+            else idle
+        )
+        for shape, number, idle in zip(shapes, queued, unused)
+    ]
+
+
+def without_jobs(shape, queued):
+    """Return the item of a shape that gets no jobs. shape: capacity.EntryShape."""
+    site, entry, name = shape.key
+    item = PlanItem(
+        site, entry, name, queued, queued, long_queued=shape.overdue, cpus=shape.size[0], registered=shape.registered
+    )
+    if shape.counts is None:
+        return item
+    return item._replace(
+        counted=shape.counts["queued"],
+        running=shape.counts["running"],
+        sick=shape.counts["sick"],
+        kept_sick=min(1, shape.counts["never_starts"]),
+    )
+
+
+def decided_items(shapes, job_classes, queued, subtracted, packed, redundant):
+    """Return the item of each shape before the guard.
+
+    queued: by shape; subtracted, packed, redundant: the results of these stages.
+    Redundant glideins do not count as wanted, so that the guard does not keep them once their jobs have started.
+    """
+    jobs = [Counter() for _shape in shapes]
+    serves = [Counter() for _shape in shapes]
+    waits = [Counter() for _shape in shapes]
+    classes = {}
+    for number, index, kind, placed in subtracted.placements + packed.placements:
+        if index >= len(shapes):
+            continue  # a machine of OtherMachines
+        group_id = job_classes[number].group_id
+        classes[group_id] = job_classes[number]
+        jobs[index][kind] += placed
+        if kind not in (FREE, OVERDUE):
+            serves[index][group_id] += placed
+        if kind in (QUEUED, NEW):
+            waits[index][group_id] += placed
+    return [
+        without_jobs(shape, queued[index])._replace(
+            wanted=queued[index] - redundant.glideins[index],
+            jobs=dict(jobs[index]),
+            serves={group: n for group, n in sorted(serves[index].items()) if n},
+            waits={
+                group: (n, _per_glidein(shape, classes[group].at(shape).request))
+                for group, n in sorted(waits[index].items())
+                if n
+            },
+            redundant={group: n for group, n in sorted(redundant.jobs[index].items()) if n},
+            unused=subtracted.unused[index] - redundant.glideins[index],
+            limited_by=packed.limited_by.get(index),
+            notes=_notes(shape, redundant.glideins[index]),
+        )
+        for index, shape in enumerate(shapes)
+    ]
+
+
+def _per_glidein(shape, request):
+    return jobs_per_slot(part_of(shape.size, request, shape.parts), request)
+
+
+def _notes(shape, redundant):
+    notes = (shape.withdrawn,) if shape.withdrawn else ()
+    return (*notes, f"{redundant} redundant") if redundant else notes

@@ -1,0 +1,171 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests that each reason of a plan is English, wherever it is printed, for one glidein or job and for several."""
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import trim
+from ansible_collections.glidein.ops.tests.unit.support.builders import (
+    NOW,
+    demand,
+    group,
+    history,
+    planned_site,
+    queue,
+    raw_entry,
+    site,
+    supplied,
+    supply,
+)
+
+MAIN = ("main", "core")
+DRAIN = {"entry": None, "since": NOW - 100, "by": "ada", "reason": "disks"}
+BROKEN = history(started=40, never_registered=40)
+UNKNOWN_BUDGET = (
+    "lab/main gets no new glidein while its used core-hours are not known "
+    "(supply.core_hours.entries: None is invalid; expected a list)"
+)
+
+
+def planned(jobs, have=None, known=None, entry=None, explain=None, drains=(), failed=(), groups=(), **options):
+    """Return the result of make_plan for one entry and so many jobs of group a."""
+    reading = dict(queue({MAIN: have or {}}), drains=list(drains))
+    read = supply(supplied(**(known or {})), demand_history=options.pop("demand_history", []))
+    jobs = demand(*([group(count=jobs)] if jobs else []), *groups, schedds={"answered": [], "failed": list(failed)})
+    sites = [planned_site(site({"main": raw_entry(**(entry or {}))}), reading)]
+    return make_plan(jobs, read, sites, NOW, 900, explain, {"guard": options})
+
+
+def reason(*arguments, **more):
+    """Return the reason of the only item."""
+    (item,) = planned(*arguments, **more)["plan"]
+    return item.reason
+
+
+@pytest.mark.parametrize(
+    "limit, have, more",
+    [
+        ("lab/main limit queued 0 reached", {}, {"entry": {"limits": {"queued": 0}}}),
+        ("lab/main limit of 1 unproven glidein reached", {"queued": 1}, {"ramp_first": 1}),
+        ("lab/main limit of 2 unproven glideins reached", {"queued": 2}, {"ramp_first": 2}),
+        ("lab/main is probed with one glidein, because 40 of the last 40 did not work", {"queued": 1},
+         {"known": {"history": BROKEN}}),
+        ("lab/main gets at most 5 unproven glideins, because 40 of the last 40 did not work",
+         {"queued": 5, "running": 1}, {"known": {"history": BROKEN, "registered": 1, "cpus_claimed": 1}}),
+        ("lab/main/core gets no new glidein while 1 queued glidein can never start",
+         {"sick": 1, "never_starts": 1}, {}),
+        ("lab/main/core gets no new glidein while 2 queued glideins can never start (no such node)",
+         {"sick": 2, "never_starts": 2, "sick_reasons": ["no such node"]}, {}),
+        (UNKNOWN_BUDGET, {}, {"entry": {"budget": {"core_hours": 9, "per": "month"}}}),
+    ],
+)  # fmt: skip
+def test_a_limit_has_the_same_words_wherever_it_is_printed(limit, have, more):
+    result = planned(50, have, explain="a", **more)
+    assert f"; {limit}" in result["plan"][0].reason
+    assert result["unserved"][0]["reason"] == f"no more glideins where these jobs fit: {limit}"
+    assert result["unserved_at"] == {"a": {"lab": f"main/core: {limit}"}}
+    assert f"fits 1 job per glidein; {limit}" in result["explanation"][0]["reason"]
+
+
+def test_the_item_of_a_drained_entry_has_the_drain_instead():
+    result = planned(50, {"queued": 1}, drains=[DRAIN])
+    limit = "lab/main gets no new glidein while it is drained"
+    assert result["unserved"][0]["reason"] == f"no more glideins where these jobs fit: {limit}"
+    assert result["unserved_at"] == {"a": {"lab": f"main/core: {limit}"}}
+    assert result["plan"][0].reason == (
+        "it serves no idle job; 0 running, 1 queued, 1 of them to cancel; "
+        "drained by ada since 2026-11-20 21:46:20 UTC: disks"
+    )
+
+
+def test_withdrawn_glideins_of_an_entry_that_fails_have_its_limit_as_reason():
+    text = reason(1, {"queued": 3}, {"history": BROKEN})
+    assert text == (
+        "1 idle job to serve: 1 in queued glideins; 0 running, 3 queued, 2 of them to cancel; "
+        "lab/main is probed with one glidein, because 40 of the last 40 did not work"
+    )
+
+
+@pytest.mark.parametrize(
+    "queued, words",
+    [(1, "1 queued, 1 of them to cancel (no job needs it)"), (2, "2 queued, 2 of them to cancel (no job needs them)")],
+)
+def test_glideins_to_cancel(queued, words):
+    assert reason(0, {"queued": queued}, cancel_delay_s=0).endswith(words)
+
+
+@pytest.mark.parametrize(
+    "queued, words",
+    [(1, "1 queued glidein without a job is kept"), (2, "2 queued glideins without a job are kept")],
+)
+def test_glideins_that_are_kept_for_a_while(queued, words):
+    assert f"; {words} for up to 600 s" in reason(0, {"queued": queued, "oldest_queued_s": 9})
+
+
+@pytest.mark.parametrize("queued, are", [(1, "is"), (2, "are")])
+def test_glideins_that_are_kept_while_a_schedd_is_silent(queued, are):
+    text = reason(0, {"queued": queued}, failed=["ap"], cancel_delay_s=0)
+    assert f", {queued} that no job needs {are} kept because schedds did not answer: ap" in text
+
+
+@pytest.mark.parametrize("queued, serve", [(1, "serves"), (2, "serve")])
+def test_overdue_glideins(queued, serve):
+    text = reason(9, {"queued": queued, "queued_since": [[NOW - 4000, queued]]})
+    assert f"; {queued} queued for more than 10 min {serve} no job" in text
+
+
+@pytest.mark.parametrize(
+    "idle, readings, words",
+    [
+        (0, 1, "the demand fell from 1 idle job to none: queued glideins are kept until 1 reading confirms it"),
+        (8, 2, "the demand jumped from 1 to 8 idle jobs: nothing is added until 2 readings confirm it"),
+    ],
+)
+def test_readings_that_the_guard_does_not_believe(idle, readings, words):
+    options = {"hold_readings": readings, "jump_factor": 2, "jump_least": 1}
+    result = planned(idle, {"queued": 1}, demand_history=[[NOW - 200, 1]], **options)
+    assert result["notes"] == [words]
+    assert [one["reason"] for one in result["unserved"]] == ["the guard orders no glidein for them yet"] * bool(idle)
+
+
+def test_a_queue_that_one_cycle_has_to_confirm():
+    known = {"history": history([{"age_s": 300, "queued": 9, "running": 0}])}
+    assert planned(1, {"queued": 1}, known, hold_readings=1)["notes"] == [
+        "lab: the queue shows only 1 glidein, but by earlier reports 9 should be there: "
+        "nothing is ordered until 1 cycle confirms it"
+    ]
+
+
+def test_attributes_that_no_source_knows():
+    jobs = [group("b", 9, requirements="TARGET.HAS_A && TARGET.HAS_B")]
+    first = "the first glidein of an entry shows whether these jobs fit: "
+    (unserved,) = planned(0, groups=jobs)["unserved"]
+    assert unserved["reason"] == f"{first}HAS_A; HAS_B are not known of its machines yet"
+
+
+@pytest.mark.parametrize(
+    "granted, limited, words",
+    [
+        ({"main": {"a": 3}}, (), "1 of its jobs is leased to others"),
+        ({"main": {"a": 2}}, (), "2 of its jobs are leased to others"),
+        ({"main": {"a": 3}}, ("lab",), "1 of its jobs is beyond the site's lease limit"),
+        (None, (), "4 of its jobs have no lease"),
+    ],
+)
+def test_jobs_without_a_lease(granted, limited, words):
+    (item,) = trim(planned(4)["plan"], {"lab": granted}, limited)
+    assert f"; {words}: " in item.reason
+
+
+def test_one_job_without_a_lease():
+    (item,) = trim(planned(1)["plan"], {"lab": None})
+    assert item.reason.endswith("; 1 of its jobs has no lease: 1 fewer to add")
+
+
+def test_a_negotiator_that_leaves_glideins_empty():
+    slot = {"cpus": 1, "memory_mb": 2000, "disk_mb": 10000, "gpus": 0, "count": 2}
+    (unserved,) = planned(5, {"running": 2}, {"registered": 2, "passed_over": [slot]})["unserved"]
+    assert unserved["reason"].endswith(
+        "the negotiator has left 2 of 2 free glideins empty there, although these jobs fit in them"
+    )
