@@ -12,7 +12,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinE
 
 ARGUMENT_SPEC = {
     "lease": {"type": "bool", "default": True},
-    "validate": {"type": "bool", "default": False},
     "explain": {"type": "str"},
     "job": {"type": "str"},
     "schedd": {"type": "str"},
@@ -32,12 +31,9 @@ class ActionModule(ActionBase):
         _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
         hostvars = task_vars["hostvars"]
         variables = hostvars[task_vars["inventory_hostname"]]
-        sites, tokens = sites_of_play(hostvars, task_vars["ansible_play_hosts"], has_queues=not options["validate"])
+        sites, tokens = sites_of_play(hostvars, task_vars["ansible_play_hosts"])
         try:
-            if options["validate"]:
-                cycle.validate(variables, sites)
-                found = {}
-            elif options["job"]:
+            if options["job"]:
                 found = self._explained(variables, sites, tokens, options["job"], options["schedd"])
             elif options["lease"]:
                 found = self._leased(variables, sites, tokens)

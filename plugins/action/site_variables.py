@@ -21,6 +21,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.v
     VariablesFile,
     without_secrets,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
+    read_variable,
+    unknown_of_host,
+    unquoted_names,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import load_profile
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 
@@ -61,7 +66,7 @@ class ActionModule(ActionBase):
             )
             measured = file.measured() if file else {}
             proposal = propose(facts, options["nodes"], kind() if kind else None, existing, measured, profile)
-            proposal.notes += options["notes"]
+            proposal.notes += self._misnamed(task_vars["hostvars"], host) + options["notes"]
             text = host_vars_text(proposal, facts, host)
             current = self._current(task_vars, file)
             differences = drift(facts, current.get("glidein_entries"), current.get("glidein_scheduler"))
@@ -95,6 +100,13 @@ class ActionModule(ActionBase):
             )
         result["summary"] = discovery_summary(host, facts, proposal, differences, written, steps)
         return result
+
+    @staticmethod
+    def _misnamed(hostvars, host):
+        """Return an error for each unknown variable and each unquoted name of the host."""
+        variables = hostvars[host]
+        entries = read_variable(variables, "glidein_entries")[0]
+        return [*unknown_of_host(hostvars, host, variables), *unquoted_names(variables, entries)]
 
     def _current(self, task_vars, file):
         """Return the host's variables of _COMPARED: those of the inventory, otherwise those of the existing file."""

@@ -31,11 +31,6 @@ options:
         programs.
     type: bool
     default: true
-  validate:
-    description:
-      - Whether to check the variables of the sites and of the plan only. An invalid one is an error.
-    type: bool
-    default: false
   explain:
     description:
       - Id of a demand group. Without O(lease), the result then gives the reason why each entry serves it or does not.
@@ -70,11 +65,11 @@ sites:
   type: dict
 demand:
   description: The replies C(demand) and C(supply) of the demand server, or C(failed) with C(msg).
-  returned: success, except with O(validate)
+  returned: success
   type: dict
 plan:
   description: The plan, with its reasons; C(failed) with C(msg), or empty without demand.
-  returned: success, except with O(validate)
+  returned: success
   type: dict
 lease:
   description: The plan less the glideins whose jobs were not granted, and the failed requests.

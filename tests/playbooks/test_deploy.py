@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the playbook deploy's checks before its first change, in a real ansible-playbook run."""
 
+import base64
 import json
 
 from ansible_collections.glidein.ops.tests.playbooks.ansible_runs import run_playbook
@@ -15,12 +16,13 @@ SITE = {
 }
 
 
-def check(tmp_path, fails=False, **sites):
-    """Return the output of the checks. sites: {host: its variables besides SITE}."""
+def check(tmp_path, fails=False, manager=None, **sites):
+    """Return the output of the checks. manager: variables of the central manager; sites: {host: those besides SITE}."""
     folder = tmp_path / "inventory"
     folder.mkdir()
     hosts = {host: {**SITE, **variables} for host, variables in sites.items()}
-    groups = {"glidein_sites": {"hosts": hosts}, "glidein_central_manager": {}, "glidein_demand_server": {}}
+    managers = {"cm": manager} if manager else {}
+    groups = {"glidein_sites": {"hosts": hosts}, "glidein_central_manager": {"hosts": managers}}
     (folder / "hosts.json").write_text(json.dumps(groups))
     # All other tasks have a tag.
     arguments = ["glidein.ops.deploy", "-i", str(folder), "--tags", "none"]
@@ -29,29 +31,37 @@ def check(tmp_path, fails=False, **sites):
     return output
 
 
-def test_a_profile_is_an_error_with_the_remedy(tmp_path):
-    text = " ".join(check(tmp_path, fails=True, site={"glidein_profile": "tacc-frontera"}).split())
-    assert (
-        "site: glidein_profile: only discovery reads profiles. Run `ansible-playbook -i INVENTORY glidein.ops." in text
-    )
-
-
-def test_the_invalid_variables_of_all_sites_are_named_before_the_first_change(tmp_path):
+def test_the_invalid_variables_of_all_hosts_are_named_before_the_first_change(tmp_path):
     entry = SITE["glidein_entries"]["cpu"]
+    token = tmp_path / "token"
+    claims = base64.urlsafe_b64encode(b'{"exp": 1700000000}').decode().rstrip("=")
+    token.write_text(f"e30.{claims}.c2ln\n")
     output = check(
         tmp_path,
         fails=True,
+        manager={"glidein_limts": 1, "tarball_token_renew_before": "1h"},
         a_undefined={"glidein_limits": {"total": "{{ missing_limit }}"}},
-        b_good={},
+        b_good={"glidein_credential_file": str(token), "glidein_credential": "pool_password"},
         c_odd={"glidein_site": "odd", "glidein_entries": {"cpu": {**entry, "walltime": "2 fortnights"}}},
+        d_supplied={"glidein_credential_file": str(token), "glidein_queue_wait": "1d"},
+        e_profile={"glidein_profile": "tacc-frontera"},
     )
     text = " ".join(output.split())
-    assert "glidein_limits: it refers to an undefined variable: 'missing_limit' is undefined" in text, output
-    assert "odd: glidein_entries.cpu.walltime: '2 fortnights' is invalid" in text, output
+    for error in (
+        "cm: glidein_limts: unknown variable",
+        "a_undefined: glidein_limits: it refers to an undefined variable: 'missing_limit' is undefined",
+        "c_odd: glidein_entries.cpu.walltime: '2 fortnights' is invalid",
+        f"d_supplied: glidein_credential_file={token}: the token expires at 2023-11-14 22:13:20 UTC",
+        "e_profile: glidein_profile: only discovery reads profiles. Run `ansible-playbook -i INVENTORY glidein.ops.",
+        "e_profile: A glidein may need its token for 266400 s: glidein_queue_wait (3d)",
+    ):
+        assert error in text, output
     assert "b_good: " not in text, output
+    assert claims not in text
+    assert "PLAY [Configure the pool" not in output
 
 
 def test_a_site_without_a_token_of_the_demand_server_is_named(tmp_path):
     output = check(tmp_path, named={}, revoked={"glidein_revoked": True}, good={"glidein_demand_token": "x" * 16})
-    assert output.count("WARNING: ") == 1
-    assert '"msg": "WARNING: named has no glidein_demand_token.' in output
+    assert output.count("[WARNING]: ") == 1
+    assert "named: no glidein_demand_token." in output

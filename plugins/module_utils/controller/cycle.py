@@ -25,7 +25,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.le
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import (
     options_of,
     plan_argument_spec,
-    plan_options,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
@@ -67,17 +66,6 @@ def client_of(server: dict) -> Callable[..., DemandClient]:
     """Return a function of a token that returns the client of the demand server. server: settings of SERVER."""
     verify = server["glidein_demand_ca_path"] or True
     return functools.partial(DemandClient, server["glidein_demand_url"], verify=verify)
-
-
-def validate(variables: Any, sites: dict) -> None:
-    """Raise InputError that names each invalid variable of the plan and of the sites, {host: definition}."""
-    options = settings(variables, PLAN)
-    plan_options(options_of(options))
-    readable = [site for site in sites.values() if not site["error"]]
-    errors = read_sites(options["glidein_deployment"], readable)[1]
-    problems = [*(site for site in sites.values() if site["error"]), *errors]
-    if problems:
-        raise InputError([f"{one['site']}: {one['error']}" for one in problems])
 
 
 def read_job(variables: Any, tokens: dict, job: str, schedd: Optional[str]) -> dict:

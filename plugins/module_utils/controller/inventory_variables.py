@@ -6,13 +6,11 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
 from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQUOTED, is_unquoted
 
 PREFIX = "glidein_"
-_HOSTS_MOST = 5
 _NAMES = ("glidein_site", "glidein_deployment", "glidein_demand_token")
 _UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z|^'[a-z]+ object' has no attribute '[A-Za-z0-9_]+'\Z")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
@@ -108,7 +106,7 @@ def read_variables(host, variables, *names):
     variables: hostvars[host]. Raises InputError, which names host and variable, if one is in a vault that cannot be
     decrypted, or refers to an undefined variable.
     """
-    found = [_read(variables, name) for name in names]
+    found = [read_variable(variables, name) for name in names]
     errors = [f"{host}: {error}" for _value, error in found if error]
     if errors:
         raise InputError(errors)
@@ -117,10 +115,10 @@ def read_variables(host, variables, *names):
 
 def unreadable(variables, *names):
     """Return an error for each of these variables of a host that cannot be read."""
-    return [error for _value, error in (_read(variables, name) for name in names) if error]
+    return [error for _value, error in (read_variable(variables, name) for name in names) if error]
 
 
-def _read(variables, name):
+def read_variable(variables, name):
     """Return (a variable of a host, why it cannot be read or None)."""
     try:
         value = plain(variables.get(name))
@@ -166,7 +164,7 @@ def plain(value):
 
 
 def unknown_variables(hostvars, hosts):
-    """Return an error for each unknown `glidein_*` variable of these hosts, with the names of the hosts.
+    """Return [(host, error)] for each unknown `glidein_*` variable of these hosts.
 
     hostvars: Ansible's. A variable that another variable of one of the hosts refers to is the operator's own.
     """
@@ -175,17 +173,7 @@ def unknown_variables(hostvars, hosts):
         for name in _unknown(hostvars[host]) if host in hostvars else ():
             having.setdefault(name, []).append(host)
     own = _referred_to(having, (_raw(hostvars, host) for host in hosts if host in hostvars))
-    return [f"{listed(having[name], _HOSTS_MOST)}: {_error(name)}" for name in sorted(having) if name not in own]
-
-
-def unquoted_names_of_hosts(hostvars, hosts):
-    """Return an error for each unquoted name, with the names of the hosts."""
-    having = {}
-    for host in (host for host in hosts if host in hostvars):
-        variables = hostvars[host]
-        for error in unquoted_names(variables, _read(variables, "glidein_entries")[0]):
-            having.setdefault(error, []).append(host)
-    return [f"{listed(names, _HOSTS_MOST)}: {error}" for error, names in having.items()]
+    return [(host, _error(name)) for name in sorted(having) if name not in own for host in having[name]]
 
 
 def unquoted_names(variables, entries):
@@ -193,7 +181,7 @@ def unquoted_names(variables, entries):
 
     variables: hostvars[host]; entries: its glidein_entries. No value is quoted: it may be a token.
     """
-    found = [name for name in _NAMES if is_unquoted(_read(variables, name)[0])]
+    found = [name for name in _NAMES if is_unquoted(read_variable(variables, name)[0])]
     for entry, options in entries.items() if isinstance(entries, dict) else ():
         shapes = options.get("shapes") if isinstance(options, dict) else None
         names = {entry: "glidein_entries", **dict.fromkeys(shapes or (), f"glidein_entries.{entry}.shapes")}

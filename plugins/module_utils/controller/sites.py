@@ -29,25 +29,30 @@ _INVALID_TOKEN = "invalid (not shown); expected ASCII characters without spaces 
 _TASK_FAILED = re.compile(r"^Task failed: ")
 
 
-def sites_of_play(hostvars: Any, hosts: list, has_queues: bool = True) -> tuple:
+def sites_of_play(hostvars: Any, hosts: list) -> tuple:
     """Return ({host: definition}, {site: token of the demand server}).
 
-    A definition has the site's name, its variables that the plan depends on, the `queue` of queue_info, and `error`:
-    the reason why its queue or its variables could not be read. It has no `queue` then. has_queues: whether the queues
-    have been read: the variables cycle_session and cycle_queue are the results of ssh_session and queue_info.
+    A definition is that of read_site with the `queue` of queue_info and `error`: the reason why its queue or its
+    variables could not be read. It has no `queue` then. The variables cycle_session and cycle_queue are the results of
+    ssh_session and queue_info.
     """
     definitions, tokens = {}, {}
     for host in hosts:
         # Looked up once: Ansible assembles all variables of a host each time.
         variables = hostvars[host]
-        name = site_name(host, variables)
-        unknown = unknown_of_host(hostvars, host, variables)
-        queue = plain(variables.get("cycle_queue") or {}) if has_queues else {"queue": {}}
-        session = plain(variables.get("cycle_session") or {}) if has_queues else {}
-        token, token_error = _token(variables)
-        definitions[host] = _definition(name, variables, [token_error, *unknown], queue, session)
+        site, errors = read_site(hostvars, host, variables)
+        queue = plain(variables.get("cycle_queue") or {})
+        session = plain(variables.get("cycle_session") or {})
+        token, token_error = site_token(variables)
+        # queue_info has failed for the same reason as the first template.
+        first = _queue_error(queue, session) or site["error"]
+        # A site with an invalid token takes no lease, and would order for the same jobs as others. A misspelt variable
+        # may be a limit.
+        problems = [problem for problem in [first, token_error, *errors] if problem]
+        site.update(queue=None if problems else queue["queue"], error="; ".join(problems) or None)
+        definitions[host] = site
         if token:
-            tokens[name] = token
+            tokens[site["site"]] = token
     return definitions, tokens
 
 
@@ -60,7 +65,7 @@ def results_of_play(hostvars: Any, sites: dict) -> tuple:
     for host, site in sites.items():
         variables = hostvars[host]
         results[host] = plain(variables.get("cycle_glideins") or {})
-        token = _token(variables)[0]
+        token = site_token(variables)[0]
         if token:
             tokens[site["site"]] = token
     return results, tokens
@@ -93,19 +98,23 @@ def site_reports(sites: dict, glideins: dict, plan: dict, lease: dict) -> list:
     ]
 
 
-def _definition(name, variables, errors, queue, session):
+def read_site(hostvars: Any, host: str, variables: Any) -> tuple:
+    """Return (definition, errors of further variables) of a host. variables: hostvars[host].
+
+    A definition has the site's name, its variables that the plan depends on, no `queue`, and `error`: the reason why
+    one of these could not be read, or None. It has no entries then.
+    """
     site = {
-        "site": name,
+        "site": site_name(host, variables),
         "scheduler": "",
         "scheduler_options": {},
         "entries": {},
         "limits": {},
         "budget": {},
         "eagerness": None,
-        "queue": queue.get("queue"),
+        "queue": None,
         "error": None,
     }
-    problems = [_queue_error(queue, session)]
     try:
         for key in ("scheduler_options", "entries", "limits", "budget"):
             site[key] = _mapping(variables, f"glidein_{key}")
@@ -116,19 +125,14 @@ def _definition(name, variables, errors, queue, session):
         site["scheduler_options"] = with_variables(site[key], site["scheduler_options"], variables.get)
     # Of any type: a variable may refer to an undefined one, or be in a vault with another password.
     except Exception as error:  # pylint: disable=broad-exception-caught
-        site["entries"] = {}
-        if problems == [None]:
-            reason = why_unreadable(error, "")
-            problems = [f"glidein_{key}: {reason}" if reason else str(error)]
-    # Otherwise a revoked site could get glideins.
-    problems += unreadable(variables, "glidein_revoked", "glidein_pull")
-    problems += unquoted_names(variables, site["entries"])
-    # A site with an invalid token takes no lease, and would order for the same jobs as others. A misspelt variable may
-    # be a limit.
-    problems = [problem for problem in [*problems, *errors] if problem]
-    if problems:
-        site.update(queue=None, error="; ".join(problems))
-    return site
+        reason = why_unreadable(error, "")
+        site.update(entries={}, error=f"glidein_{key}: {reason}" if reason else str(error))
+    return site, [
+        # Otherwise a revoked site could get glideins.
+        *unreadable(variables, "glidein_revoked", "glidein_pull"),
+        *unquoted_names(variables, site["entries"]),
+        *unknown_of_host(hostvars, host, variables),
+    ]
 
 
 def _mapping(variables, name):
@@ -148,7 +152,7 @@ def site_name(host, variables):
         return host
 
 
-def _token(variables):
+def site_token(variables):
     """Return (a site's token, why it is invalid); each is None if it does not apply."""
     try:
         token = variables.get("glidein_demand_token") or None

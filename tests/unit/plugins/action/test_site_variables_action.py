@@ -24,15 +24,16 @@ class Site:
     def __init__(self, folder):
         self.path = folder / "host_vars" / f"{HOST}.yml"
 
-    def run(self, known, check_mode=False, variables=None, **options):
+    def run(self, found, check_mode=False, variables=None, **options):
         """Return the action's result for these facts, with the summary as one text."""
         task = Task()
         task.action = "glidein.ops.site_variables"
-        task.args = {"facts": known, "path": str(self.path), **options}
+        task.args = {"facts": found, "path": str(self.path), **options}
         task.check_mode, task.diff, task.async_val = check_mode, True, 0
         loader = DataLoader()
         action = ActionModule(task, CONNECTION, None, loader, Templar(loader=loader), None)
-        result = action.run(None, {"inventory_hostname": HOST, **(variables or {})})
+        known = variables or {}
+        result = action.run(None, {"inventory_hostname": HOST, "hostvars": {HOST: known}, **known})
         result["summary"] = "\n".join(result["summary"])
         return result
 
@@ -111,3 +112,10 @@ def test_without_a_batch_system_nothing_is_written(site):
     assert "glidein_scheduler: no batch system was found" in result["summary"]
     assert "ansible-vault encrypt_string" in result["summary"] and "the file" not in result["summary"]
     assert "Nothing was written." in result["summary"]
+
+
+def test_misspelt_variables_and_unquoted_names_are_notes(site):
+    variables = {"glidein_limts": {"total": 1}, "glidein_entries": {8: {}}}
+    summary = " ".join(site.run(slurm_machine(), variables=variables)["summary"].split())
+    assert "glidein_limts: unknown variable (did you mean 'glidein_limits'?)" in summary
+    assert "glidein_entries.8: not text; put it in quotes" in summary

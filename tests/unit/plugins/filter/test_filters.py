@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests that each filter file defines the filter of its name, with the documented arguments in the documented order."""
 
-import base64
 import inspect
 
 import pytest
@@ -18,8 +17,6 @@ from ansible_collections.glidein.ops.plugins.filter import (
     seconds,
     select_hosts,
     tarball_list,
-    token_expires,
-    unknown_variables,
 )
 
 
@@ -33,8 +30,6 @@ from ansible_collections.glidein.ops.plugins.filter import (
         seconds,
         select_hosts,
         tarball_list,
-        token_expires,
-        unknown_variables,
     ],
 )
 def test_a_filter_accepts_the_documented_arguments(plugin):
@@ -73,14 +68,6 @@ def test_a_duration_below_the_minimum_names_the_variable(value):
         seconds.seconds(value, 1, "glidein_site_timeout")
 
 
-def test_unknown_variables_and_unquoted_names_are_found():
-    find = unknown_variables.FilterModule().filters()["unknown_variables"]
-    hosts = {"a": {"glidein_site": 12}, "b": {"glidein_site": 12}, "c": {}, "d": {"glidein_x": 1}}
-    variable, name = find(hosts, [*hosts, "no-host"])
-    assert variable.startswith("d: glidein_x: unknown variable")
-    assert name.startswith("a; b: glidein_site: not text; ")
-
-
 def test_a_list_of_tarballs_is_parsed_by_line():
     parse = tarball_list.FilterModule().filters()["tarball_list"]
     line = "native x86_64 2.41 23.9.6 x86_64_Debian13 0123abcd native.tar.gz"
@@ -91,15 +78,6 @@ def test_a_list_of_tarballs_is_parsed_by_line():
     ]  # fmt: skip
     with pytest.raises(AnsibleFilterError, match="list of tarballs: invalid line 'native x86_64'; expected the fields"):
         parse("native x86_64\n")
-
-
-def test_the_expiry_time_of_a_token_is_its_exp():
-    claims = base64.urlsafe_b64encode(b'{"exp": 1700000000}').decode().rstrip("=")
-    assert token_expires.token_expires(f"e30.{claims}.c2ln\n") == 1700000000
-
-
-def test_a_token_without_an_expiry_time_lasts_to_the_year_9999():
-    assert token_expires.token_expires("e30.e30.c2ln") == 253402300799
 
 
 def test_hosts_are_selected_by_their_variables():

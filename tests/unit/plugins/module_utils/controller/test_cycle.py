@@ -10,7 +10,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller import cycl
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import classad
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import GUARD, options_of
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
@@ -104,9 +104,6 @@ def test_an_invalid_variable_of_the_plan_is_named_with_its_value_and_the_allowed
     result = plan(site(), **given)
     assert result["failed"]
     assert words in result["msg"]
-    with pytest.raises(InputError) as error:
-        cycle.validate(given, {})
-    assert words in str(error.value)
 
 
 def test_without_variables_the_plan_has_its_defaults():
@@ -121,17 +118,6 @@ def test_without_variables_the_plan_has_its_defaults():
 def test_a_variable_that_cannot_be_read_is_named():
     hidden = Unreadable("glidein_guard", {})
     assert cycle.plan_sites(hidden, {}, NO_DEMAND, NO_SUPPLY)["msg"].startswith("glidein_guard: ")
-
-
-def test_the_errors_of_all_sites_are_named_at_once():
-    wrong = site("odd", entries={"main": raw_entry(walltime="x")})
-    unread = site("unread", queue=None, error="glidein_limits: 3 is invalid; expected a mapping")
-    cycle.validate({}, sites(site()))
-    with pytest.raises(InputError) as error:
-        cycle.validate({}, sites(wrong, site(), unread))
-    first, second = error.value.problems
-    assert first == "unread: glidein_limits: 3 is invalid; expected a mapping"
-    assert second.startswith("odd: glidein_entries.main.walltime: 'x'")
 
 
 # Demand

@@ -9,7 +9,7 @@ import yaml
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     KNOWN,
     unknown_variables,
-    unquoted_names_of_hosts,
+    unquoted_names,
     unreadable,
 )
 
@@ -43,13 +43,14 @@ def names_in(paths):
     [("glidein_limts", "'glidein_limits'"), ("glidein_enviroment", "'glidein_environment'"), ("glidein_xyzzyx", None)],
 )
 def test_an_unknown_variable_is_named_with_the_nearest_known_one(name, nearest):
-    (error,) = unknown_variables({"h": {name: 1, "glidein_site": "lab", "other": 1}}, ["h"])
-    assert error.startswith(f"h: {name}: unknown variable" + (f" (did you mean {nearest}?)" if nearest else "."))
+    ((host, error),) = unknown_variables({"h": {name: 1, "glidein_site": "lab", "other": 1}}, ["h"])
+    assert host == "h"
+    assert error.startswith(f"{name}: unknown variable" + (f" (did you mean {nearest}?)" if nearest else "."))
 
 
-def test_a_mistake_of_many_hosts_is_named_once():
-    (error,) = unknown_variables({"h": {"glidein_limts": 1}, "i": {"glidein_limts": 1}}, ["h", "i", "none"])
-    assert error.startswith("h; i: glidein_limts: ")
+def test_a_mistake_of_many_hosts_is_named_for_each():
+    found = unknown_variables({"h": {"glidein_limts": 1}, "i": {"glidein_limts": 1}}, ["h", "i", "none"])
+    assert [host for host, _error in found] == ["h", "i"]
 
 
 @pytest.mark.parametrize(
@@ -84,10 +85,8 @@ def test_every_known_variable_is_documented():
 
 
 def test_the_error_of_a_profile_names_the_remedy():
-    (error,) = unknown_variables({"h": {"glidein_profile": "purdue-anvil"}}, ["h"])
-    assert error.startswith(
-        "h: glidein_profile: only discovery reads profiles. Run `ansible-playbook -i INVENTORY glide"
-    )
+    ((_host, error),) = unknown_variables({"h": {"glidein_profile": "purdue-anvil"}}, ["h"])
+    assert error.startswith("glidein_profile: only discovery reads profiles. Run `ansible-playbook -i INVENTORY glide")
 
 
 def test_of_a_value_with_an_unresolved_template_only_the_template_is_shown():
@@ -104,8 +103,9 @@ def test_names_that_yaml_reads_as_numbers_are_to_be_quoted():
       2022_123: {shapes: {8: {}, node: {}}}
       good: {}
     """
-    (*errors,) = unquoted_names_of_hosts({"h": yaml.safe_load(text), "good": {"glidein_site": "012345"}}, ["h", "good"])
+    variables = yaml.safe_load(text)
+    errors = unquoted_names(variables, variables["glidein_entries"])
     names = ["site", "deployment", "demand_token", "entries.2022123", "entries.2022123.shapes.8"]
     remedy = "not text; put it in quotes, because YAML reads it as a number, a date or a truth value"
-    assert errors == [f"h: glidein_{name}: {remedy}" for name in names]
-    assert "12345678" not in " ".join(errors)
+    assert errors == [f"glidein_{name}: {remedy}" for name in names]
+    assert unquoted_names({"glidein_site": "012345"}, None) == []

@@ -9,7 +9,6 @@ import json
 import sys
 
 import pytest
-from ansible_collections.glidein.ops.plugins.filter.log_form_error import log_form_error
 from ansible_collections.glidein.ops.plugins.module_utils.controller import log_form
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
@@ -112,9 +111,3 @@ def test_a_form_that_s3_would_not_accept_is_refused():
         log_form.lifetime_s(entries(48 * 3600 + 60), "5d")
     with pytest.raises(InputError, match="glidein_queue_wait: 'long' is invalid"):
         log_form.lifetime_s(entries("1h"), "long")
-
-
-def test_the_filter_returns_the_error():
-    assert "S3 accepts a signature for at most" in log_form_error(OPTIONS, "site-1", entries("5d"), "3d")
-    pytest.importorskip("botocore", reason="botocore is not installed: pip install botocore")
-    assert log_form_error(OPTIONS, "site-1", entries("48h"), "3d") == ""

@@ -12,7 +12,7 @@ import yaml
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     unknown_variables,
-    unquoted_names_of_hosts,
+    unquoted_names,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.convert import convert
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
@@ -68,7 +68,7 @@ def entry(cluster="", submit_file=""):
 def scripts(variables):
     """Assert that the check of the inventory accepts the variables; return {(entry, shape): the batch script}."""
     assert unknown_variables({"host": variables}, ["host"]) == []
-    assert unquoted_names_of_hosts({"host": variables}, ["host"]) == []
+    assert unquoted_names(variables, variables["glidein_entries"]) == []
     site = normalise_site("glidein", variables["glidein_site"], variables["glidein_entries"])
     scheduler = make_scheduler(variables["glidein_scheduler"], {}, site["entries"])
     payload = {"home": "/home/pilot/.glidein/x/1", "log_dir": "/log", "credential": "", "collector": "cm"}

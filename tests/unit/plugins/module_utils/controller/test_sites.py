@@ -4,6 +4,7 @@
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import (
     demand_tokens,
+    read_site,
     results_of_play,
     site_reports,
     sites_of_play,
@@ -154,10 +155,10 @@ def test_a_site_without_a_session_is_the_reason_for_an_unread_queue():
     assert site["error"] == "its queue was not read"
 
 
-def test_a_site_without_errors_is_valid_before_its_queue_is_read():
-    hosts = {"h": host(cycle_queue=DOWN), "odd": host(glidein_limits=[1])}
-    found = sites_of_play(hosts, list(hosts), has_queues=False)[0]
-    assert [site["error"] for site in found.values()] == [None, "glidein_limits: [1] is invalid; expected a mapping"]
+def test_the_variables_of_a_site_are_read_without_its_queue():
+    odd, errors = read_site({"odd": host(glidein_limits=[1])}, "odd", host(glidein_limits=[1], glidein_limts=1))
+    assert (odd["queue"], odd["error"]) == (None, "glidein_limits: [1] is invalid; expected a mapping")
+    assert [error.split(" (")[0] for error in errors] == ["glidein_limts: unknown variable"]
 
 
 class Counted(dict):

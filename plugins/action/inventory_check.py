@@ -1,0 +1,49 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The action plugin that checks the variables of all hosts before the first change of a deployment."""
+
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_check import (
+    hosts_without_token,
+    inventory_errors,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import why_unreadable
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import credential_expires
+
+
+class ActionModule(ActionBase):
+    """See the module of the same name."""
+
+    _supports_check_mode = True
+    _supports_async = False
+    _requires_connection = False
+    TRANSFERS_FILES = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        self.validate_argument_spec({})
+        hostvars, hosts = task_vars["hostvars"], task_vars["ansible_play_hosts"]
+        without = hosts_without_token(hostvars, hosts)
+        if without:
+            self._display.warning(
+                f"{listed(without, len(without))}: no glidein_demand_token. Without it, a site neither reports to the "
+                "demand server nor leases jobs (docs/variables.md)."
+            )
+        errors = inventory_errors(hostvars, hosts, task_vars["groups"], self._credential_expires)
+        # With the line break at the end, Ansible prints the message without quoting and folding it.
+        return dict(result, changed=False, failed=bool(errors), msg="\n".join([*errors, ""]) if errors else "")
+
+    def _credential_expires(self, path):
+        """Return the expiry time of a token of the controller, which Ansible Vault may have encrypted, or None."""
+        try:
+            decrypted = self._loader.get_real_file(path)
+        except AnsibleError as error:
+            raise InputError(f"glidein_credential_file={path}: {why_unreadable(error, str(error))}") from error
+        try:
+            return credential_expires(decrypted)
+        finally:
+            self._loader.cleanup_tmp_file(decrypted)

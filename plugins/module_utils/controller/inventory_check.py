@@ -1,0 +1,200 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The check of the inventory before the first change of a deployment. Controller only."""
+
+import os
+import re
+import time
+from typing import Any, Callable, NamedTuple, Optional
+
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
+    read_variable,
+    unknown_variables,
+    unquoted_names,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form import (
+    DEFAULT_QUEUE_WAIT,
+    checked_options,
+    lifetime_s,
+    signed_form,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_sites
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import options_of, plan_options
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import read_site, site_token
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+
+_HOSTS_MOST = 5
+_COLLECTOR = re.compile(r"^[A-Za-z0-9._-]+(:[0-9]+)?\Z")
+_DEMAND_URL = re.compile(r"^https?://[^/]+")
+_CREDENTIAL = re.compile(r"^(token|pool_password)\Z")
+# In the variables of the central manager; the default is that of the role tarball.
+_RENEW_BEFORE = "tarball_token_renew_before"
+_RENEW_BEFORE_DEFAULT = "15d"
+
+
+class _Renewal(NamedTuple):
+    """When the central manager renews tokens: its host, the variable's value, and the value in seconds."""
+
+    manager: str
+    value: Any
+    seconds: int
+
+
+def inventory_errors(
+    hostvars: Any, hosts: list, groups: dict, credential_expires: Callable[[str], Optional[int]]
+) -> list:
+    """Return an error for each invalid variable of the inventory, with the names of the hosts that have it.
+
+    hostvars: Ansible's; hosts: those of the sites; groups: {group: hosts}; credential_expires: a function of the path
+    of a token on the controller, which returns its expiry time or None, or raises InputError. No error quotes a secret.
+    """
+    managers = groups.get("glidein_central_manager", [])
+    others = [host for host in [*managers, *groups.get("glidein_demand_server", [])] if host not in hosts]
+    found = unknown_variables(hostvars, list(dict.fromkeys([*hosts, *others])))
+    found += [(host, error) for host in others for error in unquoted_names(hostvars[host], {})]
+    renewal = None
+    if managers:
+        renewal, error = _renewal(hostvars, managers[0])
+        found.append((managers[0], error))
+    deployment, errors = _plan(hostvars[hosts[0]])
+    found += [(None, error) for error in errors]
+    sites = [_Site(hostvars, host) for host in hosts]
+    readable = [site.definition for site in sites if not site.definition["error"]]
+    valid, refused = read_sites(deployment, readable)
+    entries_of = {one["site"]["site"]: one["site"]["entries"] for one in valid}
+    error_of = {one["site"]: one["error"] for one in refused}
+    for site in sites:
+        entries = entries_of.get(site.name)
+        lifetimes = site.lifetime_errors(entries, renewal, credential_expires) if entries else []
+        errors = [*site.errors, error_of.get(site.name), *site.log_errors(bool(entries)), *lifetimes]
+        found += [(site.host, error) for error in errors]
+    return _by_error(found)
+
+
+def hosts_without_token(hostvars: Any, hosts: list) -> list:
+    """Return the hosts of sites that are not revoked and have no token of the demand server."""
+    without = []
+    for host in hosts:
+        variables = hostvars[host]
+        token, error = read_variable(variables, "glidein_demand_token")
+        revoked = boolean(read_variable(variables, "glidein_revoked")[0] or False, strict=False)
+        if token in (None, "") and not error and not revoked:
+            without.append(host)
+    return without
+
+
+class _Site:
+    """The variables of a site's host, and their errors."""
+
+    def __init__(self, hostvars: Any, host: str) -> None:
+        self.host = host
+        self.variables = hostvars[host]
+        self.definition, self.errors = read_site(hostvars, host, self.variables)
+        self.name = self.definition["site"]
+        token_error = read_variable(self.variables, "glidein_demand_token")[1] or site_token(self.variables)[1]
+        self.errors += [self.definition["error"], token_error]
+        self._read("glidein_collector", "", _COLLECTOR, "HOST or HOST:PORT of the collector that glideins join")
+        self._read(
+            "glidein_demand_url", "", _DEMAND_URL, "the demand server's address, such as http://cm.example.org:11001"
+        )
+        self.credential = self._read("glidein_credential", "token", _CREDENTIAL, "token or pool_password")
+        self.credential_file = os.path.expanduser(str(self._read("glidein_credential_file") or ""))
+        self.log_s3 = self._read("glidein_log_s3")
+        self.queue_wait = self._read("glidein_queue_wait", DEFAULT_QUEUE_WAIT)
+
+    def _read(self, name: str, default: Any = None, pattern: Optional[re.Pattern] = None, expected: str = "") -> Any:
+        """Return a variable, or the default if it is missing. Add to the errors why it cannot be read or is invalid."""
+        value, error = read_variable(self.variables, name)
+        value = default if value is None else value
+        if not error and pattern and not pattern.match(str(value)):
+            error = invalid(name, value, expected)
+        self.errors.append(error)
+        return value
+
+    def log_errors(self, has_valid_entries: bool) -> list:
+        """Return why glideins could not upload their logs."""
+        if not self.log_s3:
+            return []
+        try:
+            options = checked_options(self.log_s3)
+            if has_valid_entries:
+                signed_form(options, self.name, lifetime_s(self.definition["entries"], self.queue_wait))
+        except InputError as error:
+            return error.problems
+        return []
+
+    def lifetime_errors(self, entries: dict, renewal: Optional[_Renewal], credential_expires: Callable) -> list:
+        """Return why a token may expire before the glidein that uses it ends. entries: of entries.normalise_site."""
+        wait_s = parse_duration(self.queue_wait)
+        if wait_s is None:
+            return [invalid("glidein_queue_wait", self.queue_wait, "a duration such as 3d")]
+        if self.credential != "token":
+            return []
+        needed_s = wait_s + max(entry["walltime_s"] for entry in entries.values())
+        cause = f"glidein_queue_wait ({self.queue_wait}) and the longest walltime of its entries"
+        if self.credential_file:
+            return _supplied_token_errors(self.credential_file, needed_s, cause, credential_expires)
+        if renewal is None or needed_s <= renewal.seconds:
+            return []
+        return [
+            f"A glidein may need its token for {needed_s} s: {cause}. Tokens are renewed when {renewal.seconds} s are "
+            f"left: set {_RENEW_BEFORE}, in the variables of {renewal.manager}, to {needed_s}s or more (it is "
+            f"{renewal.value}), and tarball_token_lifetime to twice as much."
+        ]
+
+
+def _supplied_token_errors(path: str, needed_s: int, cause: str, credential_expires: Callable) -> list:
+    """Return why the token in a file of the controller cannot be used for so many seconds."""
+    # The role site reports a missing file.
+    if not os.path.isfile(path):
+        return []
+    try:
+        end = credential_expires(path)
+    except InputError as error:
+        return error.problems
+    if end is None or time.time() + needed_s <= end:
+        return []
+    return [
+        f"glidein_credential_file={path}: the token expires at {utc(end)}, but a glidein may need it for {needed_s} s: "
+        f"{cause}. Ask the pool's administrator for a token that is valid for longer, or reduce one of them."
+    ]
+
+
+def _plan(variables: Any) -> tuple:
+    """Return (name of the deployment, errors of the variables of the plan). variables: of one host."""
+    deployment = "glidein"
+    try:
+        options = cycle.settings(variables, cycle.PLAN)
+        deployment = options["glidein_deployment"]
+        plan_options(options_of(options))
+    except InputError as error:
+        return deployment, error.problems
+    return deployment, []
+
+
+def _renewal(hostvars: Any, manager: str) -> tuple:
+    """Return (_Renewal, error or None)."""
+    value, error = read_variable(hostvars[manager], _RENEW_BEFORE)
+    if error:
+        return None, error
+    value = _RENEW_BEFORE_DEFAULT if value is None else value
+    seconds = parse_duration(value)
+    if seconds is None:
+        return None, invalid(_RENEW_BEFORE, value, f"a duration: {DURATION_FORMS}")
+    return _Renewal(manager, value, seconds), None
+
+
+def _by_error(found: list) -> list:
+    """Return one line for each error. found: [(host or None, error or None)]."""
+    hosts = {}
+    for host, error in found:
+        if error:
+            hosts.setdefault(error, []).extend([host] if host else [])
+    return [f"{listed(names, _HOSTS_MOST)}: {error}" if names else error for error, names in hosts.items()]
