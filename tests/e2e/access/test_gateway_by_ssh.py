@@ -48,7 +48,7 @@ def installed(cm, alice, slurm, slurm_root):
     """Install HTCondor without a daemon on the login node; afterwards remove it and restore the pool."""
     before = cm.check_output(f"cat {SNIPPET}")
     gateway_playbook(cm)
-    SITE.play("deploy")
+    SITE.deploy()
     yield
     gateway_playbook(cm, "-e", "gateway_state=absent", "-e", "gateway_cancel_jobs=true")
     left = "ls -d ~/.glidein-gateway ~/.ssh/glidein-* 2>/dev/null; grep -rs glidein-gateway ~/.ssh; true"
