@@ -161,6 +161,7 @@ def test_cron_runs_cycles_with_the_last_commit(controller, alice, cm, server, sl
         # A schedule that does not start a cycle meanwhile.
         "controller_playbooks": {"cycle": {"schedule": "7 3 1 1 *"}, "deploy": {"schedule": ""}},
         "controller_inventory_repository": ORIGIN,
+        "controller_inventory": ".",
     }
     switched = controller(**variables)
     assert switched.rc == 0, switched
