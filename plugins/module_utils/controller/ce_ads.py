@@ -59,8 +59,9 @@ def main(collector):
     except Exception as error:  # pylint: disable=broad-exception-caught
         return str(error) or type(error).__name__
     for ad in ads:
-        print(_name(ad), end="\t", flush=True)
-        print(_line(ad))
+        sys.stdout.write(f"{_name(ad)}\t")
+        sys.stdout.flush()
+        sys.stdout.write(f"{_line(ad)}\n")
     return 0
 
 

@@ -188,10 +188,11 @@ def send_reports(variables: Any, reports: list, tokens: dict) -> list:
         site = one["site"]
         if site not in tokens:
             continue
+        # If the server does not answer, the reports of the other sites would fail after the same long wait.
+        if no_answer:
+            failed[site] = no_answer
+            continue
         try:
-            # If the server does not answer, the reports of the other sites would fail after the same long wait.
-            if no_answer:
-                raise no_answer
             _send(connect(tokens[site]), site, one["report"], server["glidein_deployment"])
         except NoAnswerError as error:
             failed[site] = no_answer = error

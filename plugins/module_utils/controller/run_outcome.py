@@ -145,9 +145,9 @@ def main() -> int:
         written = {}
     record = run.end(int(sys.argv[1]), written.get("failed", []), written.get("cycle"))
     status, seconds = record["exit_status"], record["seconds"]
-    print(f"glidein.ops.{run.playbook} ended with status {status} after {seconds} s. {record['message']}")
+    sys.stdout.write(f"glidein.ops.{run.playbook} ended with status {status} after {seconds} s. {record['message']}\n")
     return status
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -21,7 +21,7 @@ try:
     import classad2
 
     # Loading it registers HTCondor's own functions, such as stringListMember, with the library.
-    import htcondor2  # noqa: F401
+    import htcondor2  # noqa: F401  # pylint: disable=unused-import
 except ImportError:
     classad2 = None
 
