@@ -1,4 +1,4 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What PBS Pro and Torque have in common."""
+"""The common parts of PBS Pro and Torque."""
