@@ -4,6 +4,7 @@
 """The summary of a cycle and the table of the playbook status, as lines of text. Pure functions."""
 
 import collections
+from typing import Any, Dict, List, Optional, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.reasons import KEPT
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import (
@@ -215,7 +216,7 @@ def _jobs_not_leased(planned, leased, lease):
     """Return the number of jobs that get no glideins because they were not leased, by the reason: {text: jobs}."""
     failed = {error["site"] for error in lease.get("errors") or []}
     none = lease.get("failed") and not failed
-    jobs = {}
+    jobs: Dict[str, int] = {}
     for before, after in zip(planned, leased):
         site = before.site
         if none or site in failed:
@@ -247,7 +248,7 @@ def _lease_problems(lease):
     """Return one sentence for each error of a lease request, with the sites that got it."""
     if not lease.get("failed"):
         return []
-    sites = {}
+    sites: Dict[str, List[str]] = {}
     for error in lease.get("errors") or []:
         sites.setdefault(error["error"], []).append(error["site"])
     failures = [(f"{listed(names, _MAX_SITES)}: ", text) for text, names in sites.items()] or [("", lease.get("msg"))]
@@ -338,13 +339,13 @@ def _failure_problems(demand, plan):
     Single failures among many glideins are no problem.
     """
     paths = {item.path for item in plan.get("plan") or []}
-    histories = {}
+    histories: Dict[Tuple[str, str], List[Dict[str, Any]]] = {}
     for each in (demand.get("supply") or {}).get("entries") or []:
         if each.get("history") and (each["site"], each["entry"]) in paths:
             histories.setdefault((each["site"], each["entry"]), []).append(each["history"])
     problems = []
     for path, found in sorted(histories.items()):
-        failures = {}
+        failures: Dict[Optional[int], List[Dict[str, Any]]] = {}
         for failure in (failure for history in found for failure in history.get("failures") or []):
             failures.setdefault(failure["exit_status"], []).append(failure)
         failed = sum(failure["count"] for same in failures.values() for failure in same)

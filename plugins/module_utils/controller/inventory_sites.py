@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The sites of the inventory, which of them are revoked, and the hosts with some variables. Controller only."""
 
+from typing import Any, Dict
+
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import read_variables
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -16,7 +18,9 @@ def inventory_sites(hostvars, hosts):
     Raises InputError if a variable cannot be read: the pool would remove the credentials of a site that is missing
     here, or accept those of a revoked one again.
     """
-    trusted, revoked, revoked_hosts = {}, {}, []
+    trusted: Dict[str, Dict[str, Any]] = {}
+    revoked: Dict[str, Dict[str, Any]] = {}
+    revoked_hosts = []
     for host in hosts:
         names = ("glidein_site", "glidein_revoked", "glidein_credential", "glidein_credential_file")
         site, is_revoked, credential, file = read_variables(host, hostvars[host], *names)

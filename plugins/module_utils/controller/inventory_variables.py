@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Dict, List, Set
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
@@ -168,7 +169,7 @@ def unknown_variables(hostvars, hosts):
 
     hostvars: Ansible's. A variable that another variable of one of the hosts refers to is the operator's own.
     """
-    having = {}
+    having: Dict[str, List[str]] = {}
     for host in hosts:
         for name in _unknown(hostvars[host]) if host in hostvars else ():
             having.setdefault(name, []).append(host)
@@ -220,7 +221,7 @@ def _error(name):
 def _referred_to(names, variables_of_hosts):
     """Return those of the names that stand in a template of a variable other than themselves."""
     patterns = {name: re.compile(rf"\b{re.escape(name)}\b") for name in names}
-    found = set()
+    found: Set[str] = set()
     for raw in variables_of_hosts if patterns else ():
         for other in raw:
             for text in _templates(raw[other]):

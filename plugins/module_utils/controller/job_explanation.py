@@ -44,7 +44,7 @@ def job_explanation(job, demand, plan, analysis):
     the job, {} for a job that needs no plan; analysis: the result of job_analysis, also of a skipped or failed task.
     """
     row = _row(demand.get("demand"), job) if job["state"] == "idle" else None
-    counted = bool(row) and row["count"] > 0
+    counted = row is not None and row["count"] > 0
     rows = (plan.get("explanation") or []) if job.get("group") and job["state"] in WAITING else []
     step = _next_step(job, demand, plan, rows, row)
     lines = _job_lines(job) + _group_lines(job.get("group"), row, plan, counted)

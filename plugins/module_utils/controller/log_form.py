@@ -9,6 +9,7 @@ the form. A presigned URL would be valid for one object only, and all glideins o
 """
 
 import re
+from typing import List
 
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -53,7 +54,7 @@ def checked_options(raw):
         raise InputError(
             invalid("glidein_log_s3", raw, "a mapping with the keys bucket, endpoint, region, prefix, ...")
         )
-    problems = []
+    problems: List[str] = []
     options = _OPTIONS.check(problems, "glidein_log_s3", raw)
     for key in _SECRET:
         value = raw.get(key)

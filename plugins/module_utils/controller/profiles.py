@@ -221,8 +221,8 @@ def _entry(problems, variable, raw, sources, constraint):
             problems.append(
                 invalid(f"{variable}.constraint", own, f"one that includes outbound.constraint, {constraint}")
             )
-    shapes = entry.get("shapes") if isinstance(entry.get("shapes"), dict) else {}
-    for shape in [entry.get("node"), *shapes.values()]:
+    shapes = entry.get("shapes")
+    for shape in [entry.get("node"), *(shapes.values() if isinstance(shapes, dict) else ())]:
         if isinstance(shape, dict) and shape.get("disk_mb") is None:
             cpus = shape.get("cpus")
             cpus = cpus.get("min") if isinstance(cpus, dict) else cpus

@@ -17,15 +17,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Optional
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 
+PACKAGING_ERROR: Optional[ImportError] = None
 try:
     from packaging.requirements import InvalidRequirement, Requirement
 except ImportError as import_error:
     PACKAGING_ERROR = import_error
-else:
-    PACKAGING_ERROR = None
 
 # pip installs the others; typing-extensions is needed by Pythons that may be older than the one that downloads.
 ALWAYS = ("pip", "typing-extensions")

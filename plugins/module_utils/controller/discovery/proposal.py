@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The proposed variables of a site, with the source of each value and with the open questions."""
 
+from typing import Dict, List
+
 
 class Proposal:
     """The variables of one site.
@@ -46,7 +48,7 @@ class Proposal:
 
     def queues_by_reason(self):
         """Return (names, reason) of the queues without an entry; those with the same reason together."""
-        names = {}
+        names: Dict[str, List[str]] = {}
         for each in self.left_out:
             names.setdefault(each["reason"], []).append(each["queue"])
         return [(", ".join(queues), reason) for reason, queues in names.items()]

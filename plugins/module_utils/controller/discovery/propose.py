@@ -5,6 +5,7 @@
 
 import copy
 import re
+from typing import Any, Dict, List, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery import shapes as sizes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
@@ -189,7 +190,7 @@ def _home(proposal, environment):
 def _is_proxy(name, value):
     """Return whether a proxy variable can be a value of glidein_environment. A password is never accepted."""
     pattern = _NO_PROXY if name.lower() == "no_proxy" else _PROXY
-    problems = []
+    problems: List[str] = []
     check_environment(problems, "glidein_environment", {name: value})
     return not problems and bool(pattern.match(value)) and len(value) <= _LONGEST_VALUE
 
@@ -208,8 +209,9 @@ def _probed_scratch(proposal, nodes, measured, entries):
     for name, text in seen.items():
         if text:
             proposal.set(("glidein_entries", name, "scratch"), text, "probe: a local disk of the compute node")
-    kept = [("glidein_entries", name, "scratch") for name in entries if name not in seen]
-    kept = [path for path in [("glidein_scratch",), *kept] if path in measured]
+    paths: List[Tuple[str, ...]] = [("glidein_scratch",)]
+    paths += [("glidein_entries", name, "scratch") for name in entries if name not in seen]
+    kept = [path for path in paths if path in measured]
     for path in kept:
         proposal.set(path, *measured[path])
     # A probe that proposed no directory saw that the default suits.
@@ -272,7 +274,7 @@ def _site_limits(proposal, facts):
 
 def _queues_by_entry(queues):
     """Return {name of the entry: its queue}."""
-    found = {}
+    found: Dict[str, Dict[str, Any]] = {}
     for queue in queues:
         name = as_name(queue["name"] or "") or "main"
         while name in found:
@@ -447,8 +449,8 @@ class _Entry:
         if not memory_enforced and not size.is_memory_probed:
             source += f"; {sizes.SYSTEM_MEMORY_PERCENT} % of the memory is left to the operating system"
         probed = [size.corrections, _FREE_DISK if size.is_disk_probed else ""]
-        probed = ", ".join(text for text in probed if text)
-        return f"probe: {probed}; {source}" if probed else source
+        seen = ", ".join(text for text in probed if text)
+        return f"probe: {seen}; {source}" if seen else source
 
     def _parallel_environments(self):
         return [name for name in self.queue["parallel_environments"] if is_word(name)]

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shapes of a proposed entry, from the sizes of a queue's nodes."""
 
+from typing import Any, Dict, List, Optional
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
     is_word,
     nodes_of,
@@ -121,7 +123,7 @@ def scratch_directory(node):
     usual = [item for item in local if item.get("variable") == "TMPDIR" or item["path"] == "/tmp"]  # noqa: S108
     best = max(local or found, key=lambda item: item["free_mb"], default=None)
     # The default of glidein_scratch, unless another directory is much larger.
-    if usual and usual[0]["free_mb"] * 2 >= best["free_mb"]:
+    if best and usual and usual[0]["free_mb"] * 2 >= best["free_mb"]:
         return usual[0]
     return best
 
@@ -146,7 +148,7 @@ def node_sizes(queue, groups, memory_enforced, node, gpu_only):
     cpu_group = main_group([group for group in groups if not group["gpus"]])
     if cpu_group is None and groups and not gpu_only and not queue["whole_nodes"]:
         cpu_group = dict(main_group(groups), gpus=0, gpu_type=None)
-    by_type = {}
+    by_type: Dict[Optional[str], List[Dict[str, Any]]] = {}
     for group in groups:
         if group["gpus"]:
             by_type.setdefault(group["gpu_type"], []).append(group)

@@ -5,6 +5,7 @@
 
 import re
 import textwrap
+from typing import Dict, List
 
 # Ansible indents the lines by 8 columns and, as JSON, quotes them: they fit a terminal of 100 columns.
 _WIDTH = 88
@@ -35,7 +36,7 @@ def discovery_summary(host, facts, proposal, drift, written, next_steps):
 
 def _questions(todo):
     """Return the rows of the open questions; one row for equal questions about several options."""
-    options = {}
+    options: Dict[str, List[str]] = {}
     for each in todo:
         question = f"{each.question}: the output of {each.command}" if each.command else each.question
         options.setdefault(question, []).append(each.option)

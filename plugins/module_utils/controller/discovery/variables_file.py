@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import time
+from typing import Any, Dict, Optional, Tuple
 
 import ansible.module_utils.common.yaml as ansible_yaml
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import read_or_none, write_atomically
@@ -33,7 +34,7 @@ class VariablesFile:
         root = os.path.splitext(path)[0]
         others = [root + suffix for suffix in _SUFFIXES if root + suffix != path]
         found = read_or_none(path)
-        self.content = None if found is None else found.decode("utf-8", "replace")
+        self.content: Optional[str] = None if found is None else found.decode("utf-8", "replace")
         self.other = next((other for other in others if os.path.exists(other)), None)
         self.exists = self.content is not None or self.other is not None
 
@@ -57,7 +58,9 @@ class VariablesFile:
             loader = ansible_yaml.SafeLoader(self.content or "")
             variables = _items(loader.get_single_node())
             entries = _items(variables.get("glidein_entries", (None, None))[1])
-            found = {("glidein_scratch",): variables["glidein_scratch"]} if "glidein_scratch" in variables else {}
+            found: Dict[Tuple[str, ...], Tuple[Any, Any]] = {}
+            if "glidein_scratch" in variables:
+                found["glidein_scratch",] = variables["glidein_scratch"]
             for name, (key, entry) in entries.items():
                 found["glidein_entries", name] = key, None
                 found.update(
@@ -82,7 +85,7 @@ class VariablesFile:
 
         key, value: nodes of YAML; value: None if only the line of the key counts.
         """
-        lines = self.content.splitlines()
+        lines = (self.content or "").splitlines()
         number = key.start_mark.line
         end = value.end_mark if value and value.end_mark.line == number else key.end_mark
         texts = [lines[number][end.column :].partition("#")[2]]

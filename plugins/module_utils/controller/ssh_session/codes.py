@@ -16,7 +16,7 @@ PYOTP_ERROR = None
 try:
     import pyotp
 except ImportError:
-    pyotp = None
+    pyotp = None  # type: ignore[assignment]  # it is a module otherwise; PYOTP_ERROR shows which
     PYOTP_ERROR = traceback.format_exc()
 
 # A code that is sent in the last seconds of its time step could arrive after the step.
