@@ -6,7 +6,7 @@
 import os
 import re
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Pattern
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Pattern, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
@@ -57,7 +57,8 @@ def inventory_errors(
     """
     managers = groups.get("glidein_central_manager", [])
     others = [host for host in [*managers, *groups.get("glidein_demand_server", [])] if host not in hosts]
-    found = unknown_variables(hostvars, list(dict.fromkeys([*hosts, *others])))
+    found: List[Tuple[Optional[str], Optional[str]]] = []
+    found += unknown_variables(hostvars, list(dict.fromkeys([*hosts, *others])))
     found += [(host, error) for host in others for error in unquoted_names(hostvars[host], {})]
     renewal = None
     if managers:
