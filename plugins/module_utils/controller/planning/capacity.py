@@ -116,7 +116,7 @@ class EntryShape(NamedTuple):
 
     @property
     def never_starts(self):
-        """Return why no glidein is ordered while a queued one can never start, as text, or None.
+        """Return why no glidein is ordered while a queued one cannot start, as text, or None.
 
         Another glidein of the same request could not start either.
         """
@@ -124,7 +124,7 @@ class EntryShape(NamedTuple):
             return None
         reason = next(iter(self.counts["sick_reasons"]), "")
         glideins = count(self.counts["never_starts"], "queued glidein")
-        text = f"{'/'.join(self.key)} gets no new glidein while {glideins} can never start"
+        text = f"{'/'.join(self.key)} gets no new glidein while {glideins} cannot start"
         return f"{text} ({reason})" if reason else text
 
     @property
