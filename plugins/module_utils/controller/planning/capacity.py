@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import NOTHING_SUPPLIED
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import is_job_attribute
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import (
+    OF_TARBALL,
     fits,
+    is_outdated,
     jobs_per_slot,
     machine_ad,
     part_of,
@@ -63,7 +65,8 @@ class EntryShape(NamedTuple):
     machine ad that its glideins will have; queued: queued glideins that the plan counts on; starting: glideins that run
     and are expected to register; late: glideins that run and have not registered in time; passed_over_groups: demand
     groups that the negotiator passed over here, {group id: {"until": epoch}}; overdue: queued glideins that have waited
-    for more than overdue_s; withdrawn: why queued glideins are withdrawn before jobs are given out, or None.
+    for more than overdue_s; withdrawn: why queued glideins are withdrawn before jobs are given out, or None; outdated:
+    of machine.is_outdated for the sample.
     """
 
     key: tuple
@@ -80,6 +83,7 @@ class EntryShape(NamedTuple):
     overdue: int = 0
     overdue_s: int = 0
     withdrawn: Any = None
+    outdated: bool = False
 
     def unknown(self, condition, job):
         """Return the machine's attributes that a condition of a job ad reaches and that no source knows.
@@ -90,7 +94,7 @@ class EntryShape(NamedTuple):
         gpus = (self.ad.get("availablegpus") or [{}])[0]
         of_gpus = "requiregpus" in condition.my | condition.bare or any(map(_is_of_gpus, names))
         if self.supply["sample"] and (gpus or not self.size[3] or not of_gpus):
-            return set()
+            return names & OF_TARBALL - set(self.ad) if self.outdated else set()
         missing = {name for name in names if name not in self.ad and name not in gpus and not is_job_attribute(name)}
         return missing if self.size[3] else {name for name in missing if not _is_of_gpus(name)}
 
@@ -284,6 +288,7 @@ def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s):
         starting=starting,
         late=absent - starting,
         passed_over_groups={group: row for group, row in remembered.items() if now_s < row["until"]},
+        outdated=is_outdated(supply["sample"], site.htcondor),
     )
 
 
