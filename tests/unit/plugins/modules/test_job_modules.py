@@ -57,6 +57,5 @@ def test_without_htcondor_the_error_names_the_command(tmp_path, monkeypatch):
     assert "condor_q -better-analyze 1.0 could not be started" in run_module(job_analysis.main, {"job": "1.0"})["error"]
 
 
-@pytest.mark.parametrize("options", [{"job": "1.0 -long"}, {"job": "1.0", "schedd": '" || true || "'}])
-def test_an_invalid_option_is_refused(options):
-    assert run_module(job_analysis.main, options)["failed"]
+def test_an_invalid_option_is_refused():
+    assert "job: '1.0 -long' is invalid" in run_module(job_analysis.main, {"job": "1.0 -long"})["msg"]

@@ -128,12 +128,6 @@ def test_without_htcondor_a_check_reports_a_change_and_a_run_fails(tmp_path, com
     assert "condor_config_val UID_DOMAIN could not be started" in tokens(tmp_path)["msg"]
 
 
-def test_a_damaged_state_of_revocations_is_an_error(pool):
-    (pool / "dir").mkdir()
-    (pool / "dir/revoked.json").write_text("{}")
-    assert "revoked.json cannot be read" in tokens(pool)["msg"]
-
-
 # --- token_signing_key
 
 # Stores standard input in the file of option -f, as condor_store_cred does.

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import SiteDirectory
 from ansible_collections.glidein.ops.plugins.modules import glideins, queue_info, site_drain
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options
 
 CORE = job_name("glidein", "lab", "main", "core")
 OTHER = job_name("glidein", "lab", "other", "core")
@@ -20,13 +20,7 @@ STARTED = "2026-11-20T12:01:00"
 
 @pytest.fixture
 def options(site_home):
-    return {
-        "deployment": "glidein",
-        "site": "lab",
-        "scheduler": "slurm",
-        "entries": {"main": raw_entry(), "other": raw_entry()},
-        "home": str(site_home),
-    }
+    return dict(site_options(site_home), entries={"main": raw_entry(), "other": raw_entry()})
 
 
 @pytest.fixture

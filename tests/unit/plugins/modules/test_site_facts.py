@@ -94,10 +94,6 @@ def test_the_keys_are_those_of_the_documentation(login_node):
     assert set(found["queues"][0]["node_groups"][0]) == set(queue["node_groups"][0])
 
 
-def test_the_clock_is_not_compared_without_the_controllers_time(login_node):
-    assert facts()["environment"]["clock_offset_s"] is None
-
-
 def test_a_command_that_is_refused(login_node):
     write(
         login_node / "bin" / "sacctmgr", "#!/bin/sh\necho 'sacctmgr: error: You do not have permission' >&2\nexit 1\n"
@@ -121,17 +117,10 @@ def test_a_command_that_hangs_leaves_time_for_the_others(login_node, monkeypatch
     assert found["environment"]["home_free_mb"] is not None
 
 
-def test_a_submit_command_that_is_not_executable(login_node):
-    (login_node / "bin" / "sbatch").chmod(0)
-    found = facts()
-    assert found["scheduler"] is None
-    assert [gap["command"] for gap in found["gaps"]] == [str(login_node / "bin" / "sbatch")]
-    assert "its mode is 0000" in found["gaps"][0]["error"]
-
-
 def test_a_site_without_a_batch_system(login_node, monkeypatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     found = facts()
+    assert found["environment"]["clock_offset_s"] is None  # the controller's time is not given
     assert (found["scheduler"], found["queues"], found["limits"]) == (None, [], no_facts()["limits"])
     assert [gap["what"] for gap in found["gaps"]] == ["scheduler"]
 
