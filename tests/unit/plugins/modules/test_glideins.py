@@ -15,6 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinE
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.modules import glideins
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options, token
+from ansible_collections.glidein.ops.tests.unit.support.fake_pbspro import FakePbsPro
 from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits
 
 CORE = job_name("glidein", "lab", "main", "core")
@@ -53,6 +54,10 @@ def test_missing_glideins_are_submitted_at_once(run, slurm, site_home):
     assert len(slurm.calls("sbatch")) == 1
     assert [name for unused, name, unused_state in slurm.jobs()] == [CORE] * 3
     assert (counts(result, "before"), counts(result)) == ({"main": (0, 0, 0)}, {"main": (3, 0, 0)})
+    # The submission is recorded before and after.
+    first, second = events(site_home)
+    assert (first["event"], first["job_name"], first["count"]) == ("submitting", CORE, 3)
+    assert (second["event"], second["id"], second["job_id"]) == ("submitted", first["id"], "1")
 
 
 def test_a_second_run_changes_nothing(run, slurm):
@@ -127,19 +132,15 @@ def test_the_diff_shows_the_whole_script_again_at_every_submission(run):
     assert result["diff"][1]["after"] == result["scripts"][0]["content"]
 
 
-def test_script_and_record_are_private(run, site_home):
-    run({"main": 1})
+def test_the_script_submits_the_current_version_and_is_private(run, site_home):
     version = site_home / "lab" / "aaaaaaaaaaaa"
+    (script,) = run({"main": 1})["scripts"]
+    assert script["path"] == f"{version}/scripts/main.core.sh"
+    assert f"GLIDEIN_HOME='{version}'" in script["content"]
+    assert f"GLIDEIN_CREDENTIAL='{site_home}/lab/credential'" in script["content"]
     for name in ("submissions.jsonl", "scripts/main.core.sh"):
         assert stat.S_IMODE((version / name).stat().st_mode) == 0o600
     assert stat.S_IMODE((site_home / "lab" / "log").stat().st_mode) == 0o700
-
-
-def test_a_submission_is_recorded_before_and_after(run, site_home):
-    run({"main": 2})
-    first, second = events(site_home)
-    assert (first["event"], first["job_name"], first["count"]) == ("submitting", CORE, 2)
-    assert (second["event"], second["id"], second["job_id"]) == ("submitted", first["id"], "1")
 
 
 def test_a_bad_entry_leaves_the_others_working(run, slurm, site_home):
@@ -298,14 +299,6 @@ def test_the_report_lists_running_glideins_with_their_waits(run, slurm):
     assert entry["sick_reasons"] == ["JobHeldUser"]
 
 
-def test_scripts_submit_the_version_that_is_current(run, site_home):
-    script = run({"main": 1})["scripts"][0]
-    version = str(site_home / "lab" / "aaaaaaaaaaaa")
-    assert script["path"] == version + "/scripts/main.core.sh"
-    assert "GLIDEIN_HOME='" + version + "'" in script["content"]
-    assert "GLIDEIN_CREDENTIAL='" + str(site_home / "lab" / "credential") + "'" in script["content"]
-
-
 def test_an_expired_token_is_an_error_before_any_submission(run, slurm, site_home):
     (site_home / "lab" / "credential").write_text(token(exp=1795211280))
     result = run({"main": 1})
@@ -435,3 +428,12 @@ def test_a_glidein_that_ended_since_the_plan_was_made_is_not_replaced(run, slurm
     assert run(plan=plan)["submitted"] == []
     plan = [{"entry": "main", "shape": "core", "present": 11, "queued": 0, "running": 10, "reason": "one more"}]
     assert [one["count"] for one in run(plan=plan)["submitted"]] == [1]
+
+
+def test_pbs_professional_gets_plain_jobs_because_it_refuses_arrays_that_must_not_be_rerun(run, tmp_path, monkeypatch):
+    pbspro = FakePbsPro(tmp_path / "pbs")
+    monkeypatch.setenv("PATH", pbspro.bin + os.pathsep + os.environ["PATH"])
+    result = run({"main": 2}, scheduler="pbspro")
+    assert [(one["count"], one["job_id"]) for one in result["submitted"]] == [(1, "0.pbshost"), (1, "1.pbshost")]
+    assert "\n#PBS -r n\n" in result["scripts"][0]["content"]
+    assert [call[:-1] for call in pbspro.calls("qsub")] == [[], []]

@@ -251,13 +251,6 @@ def test_leftovers_of_a_killed_run_are_named_without_the_entries(run, slurm, dir
     assert run("absent", check=True, entries={})["left"] == []
 
 
-def test_a_directory_that_was_there_before_stays(run, home):
-    home.mkdir()
-    run("submitted")
-    run("absent")
-    assert list(home.iterdir()) == []
-
-
 def test_a_later_run_replaces_leftovers_of_a_killed_run(run, slurm, directory, home):
     run("submitted")
     slurm.set("1", "RUNNING")

@@ -299,12 +299,6 @@ def test_a_grant_that_the_sites_limit_reduced_is_named_with_the_limit(server):
     assert (presents(result), result["limited"]) == ({"lab": 1}, {"lab": 1})
 
 
-def test_jobs_that_another_site_releases_are_requested_again(server):
-    server.say(granting({"away": 0, "lab": 2}, {"away": 2}))
-    assert presents(lease(variables(server), ("lab", "away"))) == {"lab": 2, "away": 2}
-    assert [call["params"]["site"] for call in calls(server)] == ["away", "lab", "away"]
-
-
 def test_without_a_lease_nothing_new_is_ordered_there_and_the_others_have_theirs(server):
     server.say(granting({"away": "Unauthorized token-of-away", "lab": 2}))
     result = lease(variables(server), ("lab", "away"))

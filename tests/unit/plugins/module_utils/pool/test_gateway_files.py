@@ -90,12 +90,9 @@ def repaired(release, name, text):
     return data_of(gf.upstream_gateway_items(release), f"libexec/blahp/{name}")
 
 
-def test_the_error_of_qsub_reaches_the_gateway(release):
+def test_the_error_of_qsub_reaches_the_gateway_and_jobs_use_the_directory_of_the_submission(release):
     text = "jobID=`qsub $bls_tmp_file 2> /dev/null | perl -ne 'print'` # actual submission\n"
     assert repaired(release, "sge_submit.sh", text) == text.replace("2> /dev/null ", "")
-
-
-def test_batch_jobs_use_the_directory_of_the_submission(release):
     text = '    echo "new_home=\\${old_home}/$run_dir"\n'
     found = repaired(release, "blah_common_submit_functions.sh", text)
     assert found == '    echo "new_home=$bls_opt_workdir/$run_dir"\n'

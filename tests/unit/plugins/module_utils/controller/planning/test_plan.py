@@ -427,6 +427,36 @@ def test_a_surplus_queued_glidein_is_withdrawn_and_a_running_one_stays():
     assert "3 queued, 2 of them to cancel (no job needs them)" in item.reason
 
 
+# Glideins that the batch system reports as never able to start; test_reasons.py has the reasons.
+
+NEVER = {"sick": 2, "never_starts": 2}
+
+
+def test_no_second_glidein_of_a_request_that_can_never_start_is_ordered():
+    item = only(planned([group(count=5)], have={("main", "core"): NEVER}))
+    assert (item.present, item.kept_sick) == (0, 1)
+    # Glideins that are sick for another reason close nothing.
+    item = only(planned([group(count=5)], have={("main", "core"): {"sick": 2}}))
+    assert (item.present, item.kept_sick) == (5, 0)
+
+
+@pytest.mark.parametrize(
+    "entries, other",
+    [
+        ({"main": entry(shapes={"core": shape(), "pair": shape(cpus=2, memory_mb=4000)})}, ("lab", "main", "pair")),
+        ({"main": entry(priority=9), "other": entry()}, ("lab", "other", "core")),
+    ],
+)
+def test_its_jobs_go_to_other_shapes_and_entries(entries, other):
+    result = planned([group(count=2)], [planned_site(site(entries), queue({("main", "core"): NEVER}))])
+    assert [key for key, present in presents(result).items() if present] == [other]
+
+
+def test_other_queued_glideins_of_its_entry_still_serve_jobs():
+    item = only(planned([group(count=3)], have={("main", "core"): dict(NEVER, queued=3)}))
+    assert (item.present, item.serves) == (3, {"a": 3})
+
+
 # Limit.
 
 
