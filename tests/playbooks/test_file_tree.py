@@ -48,11 +48,6 @@ def test_files_arrive_damaged_ones_are_repaired_and_a_second_run_changes_nothing
     assert [line.split()[-1] for line in listed] == ["small", "small"], output
     assert damaged.read_text() == "small\n"
     assert "CHANGED" not in run(options)
-    version = os.readlink(site / "current")
-    (site / "current").unlink()
-    (site / "current").symlink_to("000000000000")
-    assert "CHANGED" in run(options)
-    assert os.readlink(site / "current") == version
 
 
 def test_diff_shows_the_lines_of_a_content_that_asks_for_it(run, tmp_path):

@@ -14,7 +14,7 @@ def test_the_queue_is_counted_even_where_nothing_is_deployed(slurm, tmp_path):
     name = job_name("glidein", "lab", "main", "core")
     slurm.add("3_1", name)
     slurm.add("3_2", name, "RUNNING")
-    slurm.add("4", "job-of-another-user")
+    slurm.add("4", "a job of mine | with a bar")
     result = run(tmp_path)
     assert not result["changed"]
     queue = result["queue"]

@@ -290,8 +290,9 @@ def test_the_problem_of_a_site_is_named_once(one, problems):
     assert summary([one])["problems"] == problems
 
 
-def test_without_a_plan_nothing_was_changed():
-    result = summary([outcome(result=SKIPPED)], plan={"failed": True, "msg": "wrong"})
+def test_without_a_plan_the_demand_is_shown_and_nothing_was_changed():
+    result = summary([outcome(result=SKIPPED)], demand_result(group("a", 2)), {"failed": True, "msg": "wrong"})
+    assert result["lines"][0] == "Demand: 2 idle jobs in 1 group."
     assert result["problems"] == ["no plan, so nothing was changed: wrong"]
 
 
@@ -718,3 +719,4 @@ def test_the_json_status_has_null_for_unknown_values_and_the_tables_problems():
     report = status_report(plan, away)
     assert (report["demand"], report["gateways"], report["entries"][0]["queued"]) == (None, None, None)
     assert report["problems"] == part(status_table(plan, away), "PROBLEMS") == ["no demand: no answer", "lab: no ssh"]
+    assert rows(status_table(plan, away))[0]["QUEUED"] == "?"

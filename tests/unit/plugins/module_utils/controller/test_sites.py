@@ -136,7 +136,7 @@ ENCRYPTED = "the vault that holds it cannot be decrypted"
 )
 def test_a_site_with_an_invalid_or_unreadable_variable_is_left_as_it_is_and_stops_no_other(variables, error):
     odd, good = define({"odd": variables, "h": host()})
-    assert odd["queue"] is None
+    assert (odd["queue"], odd["entries"]) == (None, {})
     assert odd["error"].startswith(error)
     assert (good["queue"], good["error"]) == (QUEUE, None)
 
