@@ -94,6 +94,13 @@ def test_an_entrys_accept_limits_select_jobs(rules, changes, reason):
 # Pack.
 
 
+def test_the_last_job_of_a_glidein_needs_only_its_requested_memory_also_after_jobs_of_another_group():
+    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=4000)})}))]
+    assert only(planned([group(count=2, memory_mb=1950)], sites)).present == 1
+    assert only(planned([group("a", 1, memory_mb=3900), group("b", 1, memory_mb=32)], sites)).present == 1
+    assert only(planned([group("a", 1, memory_mb=3900), group("b", 1, memory_mb=33)], sites)).present == 2
+
+
 def test_jobs_are_packed_by_all_resources_at_once():
     sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=28, memory_mb=120000)})}))]
     assert only(planned([group(count=28, memory_mb=4000)], sites)).present == 1
