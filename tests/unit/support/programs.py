@@ -1,9 +1,16 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs of the project's shell programs."""
+"""Runs of the project's shell programs, and stand-ins for other programs."""
 
 import subprocess
+
+
+def write_program(path, text):
+    """Write an executable file, and its directory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o700)
 
 
 def run_program(argv, environment, stdin=None, rc=0):
