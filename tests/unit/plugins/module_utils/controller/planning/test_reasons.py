@@ -53,7 +53,7 @@ def reason(*arguments, **more):
          {"known": {"history": BROKEN}}),
         ("lab/main gets at most 5 unproven glideins, because 40 of the last 40 did not work",
          {"queued": 5, "running": 1}, {"known": {"history": BROKEN, "registered": 1, "cpus_claimed": 1}}),
-        ("lab/main/core gets no new glidein while 1 queued glidein can never start",
+        ("lab/main/core gets no new glidein while 1 queued glidein cannot start",
          {"sick": 1, "never_starts": 1}, {}),
         ("lab/main/core gets no new glidein while 2 queued glideins cannot start (no such node)",
          {"sick": 2, "never_starts": 2, "sick_reasons": ["no such node"]}, {}),
