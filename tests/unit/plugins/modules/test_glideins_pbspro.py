@@ -9,7 +9,7 @@ import time
 import pytest
 from ansible_collections.glidein.ops.plugins.modules import glideins
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
-from ansible_collections.glidein.ops.tests.unit.support.fake_pbspro import FakePbsPro
+from ansible_collections.glidein.ops.tests.unit.support.fake_pbs import FakePbsPro
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ def submit(pbspro, site_home):
 def test_several_glideins_are_plain_jobs_that_are_never_rerun(submit, pbspro):
     result = submit(3)
     assert [(one["count"], one["job_id"]) for one in result["submitted"]] == [
-        (1, "0.pbshost"),
         (1, "1.pbshost"),
         (1, "2.pbshost"),
+        (1, "3.pbshost"),
     ]
     assert "\n#PBS -r n\n" in result["scripts"][0]["content"]
     assert [call[:-1] for call in pbspro.calls("qsub")] == [[]] * 3
@@ -56,10 +56,10 @@ def test_several_glideins_are_plain_jobs_that_are_never_rerun(submit, pbspro):
 
 def test_arrays_are_submitted_where_the_operator_accepts_that_tasks_are_rerun(submit, pbspro):
     result = submit(3, rerunnable_arrays=True)
-    assert [(one["count"], one["job_id"]) for one in result["submitted"]] == [(3, "0[].pbshost")]
+    assert [(one["count"], one["job_id"]) for one in result["submitted"]] == [(3, "1[].pbshost")]
     assert [call[:-1] for call in pbspro.calls("qsub")] == [["-r", "y", "-J", "1-3"]]
 
 
 def test_one_glidein_is_a_plain_job_everywhere(submit, pbspro):
-    assert submit(1, rerunnable_arrays=True)["submitted"][0]["job_id"] == "0.pbshost"
+    assert submit(1, rerunnable_arrays=True)["submitted"][0]["job_id"] == "1.pbshost"
     assert [call[:-1] for call in pbspro.calls("qsub")] == [[]]

@@ -204,24 +204,6 @@ def test_each_product_gets_only_supported_options(product):
     assert ("lshosts", "-gpu") not in volclava + openlava
 
 
-@pytest.mark.parametrize(
-    ("words", "gap"),
-    [
-        (("lsid",), "version"),
-        (("bqueues", "-l"), "queues"),
-        (("bqueues", "-u"), "queues of the user"),
-        (("bhosts",), "nodes"),
-        (("lshosts",), "sizes of nodes"),
-        (("bmgroup",), "groups of nodes"),
-        (("bparams",), "limits"),
-        (("busers",), "limits of the user"),
-        (("cat",), "memory unit"),
-    ],
-)
-def test_a_refused_command_is_a_gap(words, gap):
-    assert gap in LSF.gaps(refused(*words))
-
-
 def test_without_node_sizes_the_slots_are_used():
     group = LSF.queue("chem", refused("lshosts"))["node_groups"][0]
     assert (group["cpus"], group["memory_mb"]) == (2, None)

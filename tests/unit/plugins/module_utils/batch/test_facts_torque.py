@@ -5,7 +5,7 @@
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
-from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced
+from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, replaced
 
 TORQUE = RecordedSite(torque, "torque_6.1.3_discovery.txt")
 MANAGER = RecordedSite(torque, "torque_6.1.3_discovery_manager.txt")
@@ -93,14 +93,6 @@ def test_a_queue_that_gives_whole_nodes():
     assert not TORQUE.queue("long")["whole_nodes"]
     policy = "    resources_default.naccesspolicy = singlejob\n    max_user_run = 4\n"
     assert TORQUE.queue("long", replaced("    max_user_run = 4\n", policy))["whole_nodes"]
-
-
-@pytest.mark.parametrize(
-    ("words", "gap"),
-    [(("-Qf",), "queues"), (("-Bf",), "limits"), (("pbsnodes",), "nodes"), (("id",), "groups of the user")],
-)
-def test_a_refused_command_is_a_gap(words, gap):
-    assert gap in TORQUE.gaps(refused(*words))
 
 
 def test_an_invalid_size_of_a_node_is_a_gap():

@@ -1,0 +1,256 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all batch systems share in an entry's own options: which are refused, which are kept, and their order."""
+
+import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
+
+
+def script_options(kind, *directives, log_dir="/log", **changes):
+    """Return the options of a script of an entry with these directives, after the checks of the modules."""
+    entries = site({"main": raw_entry(directives=list(directives), **changes)})["entries"]
+    made = make_scheduler(kind, entries=entries)
+    return made.script_options(entries["main"], entries["main"]["shapes"]["core"], "g5bf7a-7eb8c79c", log_dir)
+
+
+def problem(kind, *directives, **changes):
+    with pytest.raises(InputError) as raised:
+        script_options(kind, *directives, **changes)
+    return str(raised.value)
+
+
+BOTH_PBS = [
+    ("-p 5 -h", "-h"),
+    ("-fh", "-h"),
+    ("-V", "-V"),
+    ("-I", "-I"),
+    ("-X", "-X"),
+    ("-z", "-z"),
+    ("-u other", "-u"),
+    ("-W block=true", "block="),
+    ("-Wdepend=afterok:1", "depend="),
+    ("-W x=1,depend=afterok:1", "depend="),
+    ("-W 'interactive = true'", "interactive="),
+    ('"-V"', "-V"),
+]
+# Batch system -> (directive, the refused option in it, and a part of the reason or remedy).
+REFUSED = {
+    "slurm": [
+        ("--array=1-3", "--array"),
+        ("-a 1-3", "--array"),
+        ("-a1-3", "--array"),
+        ("--arr=1-3", "--array"),
+        ("--qos=low -a 1-5", "--array"),
+        ("-Ha1-5", "--array"),
+        ("-v --array 1-5", "--array"),
+        ("--error=/x", "--error"),
+        ("-M other", "--clusters"),
+        ("-d singleton", "--dependency"),
+        ("--hold", "--hold"),
+        ("-W", "--wait"),
+        ("--test-only", "--test-only"),
+    ],
+    "pbspro": [
+        *BOTH_PBS,
+        ("-J 1-3", "-J"),
+        ("-J1-3", "-J"),
+        ("-l software=x,min_walltime=1:00", "min_walltime="),
+    ],
+    "torque": [
+        *BOTH_PBS,
+        ("-t 1-3", "-t"),
+        ("-nt1-3", "-t"),
+        ("-W job_array_request=1-3", "job_array_request="),
+        ("-P root", "-P"),
+    ],
+    "sge": [
+        ("-q short.q", "-q", "it adds to the queues of the entry; use queue of the entry"),
+        ("-t 1-3", "-t", "the plan sets the number of glideins"),
+        ("-R y -V", "-V"),
+        ("-h", "-h"),
+        ("-sync y", "-sync"),
+        ("-w v", "-w v", "no job would be submitted"),
+        ("-hold_jid 1", "-hold_jid"),
+    ],
+    "lsf": [
+        ("-J x", "-J"),
+        ("-Jx", "-J"),
+        ("-n 4", "-n", "shapes"),
+        ("-n4", "-n", "shapes"),
+        ("-q short", "-q", "queue"),
+        ("-P x", "-P", "account"),
+        ("-W 1:00", "-W", "walltime"),
+        ("-M 4000", "-M", "shapes and resources"),
+        ("-x", "-x", "shapes with whole_node"),
+        ("-o /x", "-o"),
+        ("-oo /x", "-oo"),
+        ("-e /x", "-e"),
+        ("-r", "-r"),
+        ("-H", "-H"),
+        ("-w done(1)", "-w"),
+        ("-K", "-K"),
+        ("-Is", "-Is"),
+        ("-env none", "-env", "environment"),
+        ("-cwd /x", "-cwd"),
+        ('-R "rusage[mem=4]"', "-R", "constraint, shapes and resources"),
+        ('-R "span[ptile=2]"', "-R", "constraint, shapes and resources"),
+        ("-G grp -J x", "-J"),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind, row", [(kind, row) for kind, rows in REFUSED.items() for row in rows])
+def test_options_that_change_the_number_of_glideins_or_their_submission_are_refused(kind, row):
+    directive, option, reason = row if len(row) == 3 else (*row, "")
+    text = problem(kind, "-p ok", directive)
+    command = make_scheduler(kind).submit_command
+    assert f"glidein_entries.main.directives[1]: {directive!r} is invalid" in text
+    assert f"expected an option of {command} other than {option}: " in text
+    assert reason in text
+
+
+MALFORMED = {
+    "slurm": ["-C 'x", "C x", "-", "--", "hetjob", "-C x\\"],
+    "pbspro": ["x", "-", "-9 1", "-M 'a", "-p 1 \\"],
+    "sge": ["-@ file", "exclusive", "-ac 'x"],
+    "lsf": ["app x", '-G "x', "-G x\\", "-m 'a"],
+}
+
+
+@pytest.mark.parametrize("kind, directive", [(kind, text) for kind, texts in MALFORMED.items() for text in texts])
+def test_a_directive_is_an_option_of_the_submitting_command(kind, directive):
+    assert f"an option of {make_scheduler(kind).submit_command}, which begins with -" in problem(kind, directive)
+
+
+OF_PBS = ["-W group_list=physics", "-l software=condor", "-p -10", "-M me@example.org", "-v 'A=x y'", "-a 2300"]
+OWN = {
+    "slurm": [
+        "-C EGRESS", "--constraint=a&b", "--tmp=10G", "--qos=low", "--mem-bind=local", "--gres=lscratch:10",
+        "--wait-all-nodes=1", '--comment="a b"', "-k", "-L matlab:1", "-C EGRESS --qos=low",
+    ],
+    "pbspro": OF_PBS,
+    "torque": [*OF_PBS, "-K 60"],
+    "sge": [
+        "-A abc", "-p -100", "-l ib=true", "-soft -l fast", "-ac 'note=a b'", "-tc 20", "-w e", "-binding linear:4",
+        "-js 3",
+    ],
+    "lsf": [
+        "-app x", "-sla low", "-G grp", "-Jd text", "-m 'a b'", "-network x", "-wa USR2 -wt 5",
+        '-R "rusage[scratch=5]"', "-gpu num=1",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, directive", [(kind, text) for kind, texts in OWN.items() for text in texts])
+def test_other_options_are_the_operators_own(kind, directive):
+    assert directive in script_options(kind, directive)
+
+
+@pytest.mark.parametrize(
+    "kind, first, directives",
+    [
+        (
+            "slurm",
+            0,
+            ["--time=9:00:00", "--nodes=3", "--requeue", "--export=ALL", "--job-name=x", "-o /x", "-D /x", "--mem=1"],
+        ),
+        ("torque", 0, ["-l walltime=9:00:00,nodes=2", "-N x", "-r y", "-o /x"]),
+        ("sge", 1, ["-N x", "-l h_rt=60", "-r y", "-o /x", "-pe mpi 4"]),  # -clear comes first
+    ],
+)
+def test_options_of_the_collection_come_after_the_operators_where_the_last_one_wins(kind, first, directives):
+    ours = script_options(kind)
+    assert script_options(kind, *directives) == ours[:first] + directives + ours[first:]
+
+
+def test_requests_come_first_in_pbs_professional_which_takes_the_first_request_but_the_last_other_option():
+    directives = ["-l walltime=9:00:00", "-N x"]
+    ours = script_options("pbspro")
+    requests = [option for option in ours if option.startswith("-l ")]
+    others = [option for option in ours if option not in requests]
+    assert script_options("pbspro", *directives) == requests + directives + others
+
+
+def test_options_of_the_operator_come_last_in_lsf_which_has_no_order_that_could_be_relied_on():
+    assert script_options("lsf", "-app x")[-1] == "-app x"
+
+
+def test_directives_cannot_replace_the_gpus_of_a_shape():
+    shapes = {"core": shape(gpus=1)}
+    assert "other than -gpu: use shapes of the entry" in problem("lsf", "-gpu num=4", shapes=shapes)
+
+
+PE = "parallel_environment"
+WITH_GPU = {"core": shape(gpus=1, gpu_type="a100")}
+# Batch system -> (changes of the entry, part of the error).
+UNSUPPORTED = {
+    "pbspro": [
+        *(({"resources": {key: word}}, f"resources.{key}") for key, word in (
+            ("memory", "pmem"), ("disk", "a:b"), ("gpus", "a=1"), ("gpu_type", "x,y"),
+        )),
+        *(({"constraint": text}, f"constraint: {text!r} is invalid") for text in (
+            "a+1:ncpus=2", "a,b", "a|b", "(a)", "2", "a::b",
+        )),
+        *(({"shapes": {"core": shape(gpus=1, gpu_type=text)}}, f"gpu_type: {text!r} is invalid") for text in (
+            "a100:nodes=4", "a+1", "a,b", "a=b", "a/b",
+        )),
+    ],
+    "torque": [
+        *(({"resources": {key: word}}, f"resources.{key}") for key, word in (
+            ("memory", "ram"), ("memory", "pmem+none"), ("memory", "mem+mem"), ("disk", "a:b"), ("gpus", "ngpus"),
+            ("gpu_type", "x"),
+        )),
+        *(({"constraint": text}, f"constraint: {text!r} is invalid") for text in ("a+1", "a,b", "a|b", "(a)", "a=b")),
+    ],
+    "sge": [
+        *(({"resources": {key: word}}, f"resources.{key}: {word!r} is invalid") for key, word in (
+            ("memory", "h_vmem:core"), ("memory", "4"), ("gpus", "gpu=2"), ("whole_node", "a,b"), (PE, "a/b"),
+        )),
+        ({"shapes": {"core": shape(cpus=8), "one": shape()}}, f"resources.{PE}: missing; expected the name"),
+        ({"shapes": {"core": shape(cpus=8), "one": shape()}}, "the shapes core need"),
+        (
+            {"shapes": {"core": shape(cpus=2, gpus=1)}, "resources": {PE: "smp", "gpus": "gpu:slot"}},
+            "shapes.core.gpus: 1 is invalid; expected a multiple of the 2 slots",
+        ),
+    ],
+    "lsf": [
+        ({"resources": {"memory": "mem"}}, "resources.memory: 'mem' is invalid; expected one of job, core, none"),
+        ({"resources": {"memory_unit": "TB"}}, "resources.memory_unit: 'TB' is invalid; expected one of KB, MB, GB"),
+        ({"resources": {PE: "smp"}}, f"resources.{PE}: unknown key for lsf"),
+        ({"constraint": "select[x]"}, "constraint: 'select[x]' is invalid; expected the expression within select"),
+        ({"shapes": {"core": shape(gpus=1, gpu_type="a:b")}}, "shapes.core.gpu_type: 'a:b' is invalid"),
+        ({"shapes": WITH_GPU, "resources": {"gpus": "ngpus_physical"}}, "state it as constraint"),
+    ],
+    "htcondor": [({"resources": {"gpu_type": "a-b"}}, "resources.gpu_type: 'a-b' is invalid")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, row", [(kind, row) for kind, rows in UNSUPPORTED.items() for row in rows])
+def test_requests_that_a_batch_system_cannot_make_are_refused_by_name(kind, row):
+    changes, expected = row
+    text = problem(kind, **changes)
+    assert "glidein_entries.main." in text
+    assert expected in text
+
+
+@pytest.mark.parametrize(
+    "kind, log_dirs",
+    [
+        ("pbspro", ['/home/a"b', "/home/a\nb"]),
+        (
+            "sge",
+            ["/a$HOME/log", "/a,b", '/a"b', "/a'b", "/a\\b", "/a:b", "/a`id`", "/a\nb", "/\u00e4", "log"],
+        ),
+        (
+            "lsf",
+            ["/a b", "/50%/log", '/a"b', "/a'b", "/a$b", "/a`b", "/a\\b", "/a\nb", "relative", "/\u00e9"],
+        ),
+    ],
+)
+def test_a_log_directory_that_an_option_cannot_carry_is_refused(kind, log_dirs):
+    for log_dir in log_dirs:
+        with pytest.raises(InputError, match="log_dir: .* is invalid"):
+            script_options(kind, log_dir=log_dir)
