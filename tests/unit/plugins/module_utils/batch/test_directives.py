@@ -254,3 +254,131 @@ def test_a_log_directory_that_an_option_cannot_carry_is_refused(kind, log_dirs):
     for log_dir in log_dirs:
         with pytest.raises(InputError, match="log_dir: .* is invalid"):
             script_options(kind, log_dir=log_dir)
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+EIGHT = {"cpus": 8, "memory_mb": 15999, "disk_mb": 50001}
+FOUR = {"cpus": 4, "memory_mb": 9999}
+A100 = {"gpus": 2, "gpu_type": "a100"}
+FULL = dict(A100, cpus=8, memory_mb=9999, whole_node=True)
+SMP = {PE: "smp"}
+NOTHING = dict.fromkeys(("memory", "disk", "gpus", "gpu_type", "whole_node"), "none")
+OTHERS = {"memory": "vmem", "disk": "scratch", "gpus": "ngpus_v", "gpu_type": "model", "whole_node": "exclhost"}
+# Batch system -> (shape, changes of the entry, expected options, absent parts of options).
+REQUESTS = {
+    "slurm": [
+        (A100, {}, ["--gres=gpu:a100:2"], []),
+        (A100, {"resources": {"gpus": "gpus-per-node"}}, ["--gpus-per-node=a100:2"], ["gres"]),
+        (A100, {"resources": {"gpus": "none"}}, [], ["gpu", "a100"]),
+    ],
+    "pbspro": [
+        (FULL, {}, ["-l select=1:ncpus=8:mem=9999mb:ngpus=2:gpu_type=a100", "-l place=pack:excl"], []),
+        (
+            FULL,
+            {"resources": OTHERS, "constraint": "ib=edr:avx512"},
+            [
+                "-l select=1:ncpus=8:vmem=9999mb:scratch=10000mb:ngpus_v=2:model=a100:ib=edr:avx512=True",
+                "-l place=pack:exclhost",
+            ],
+            [],
+        ),
+        (FULL, {"resources": NOTHING}, ["-l select=1:ncpus=8", "-l place=pack"], []),
+    ],
+    "torque": [
+        # mem and vmem are of the job, pmem and pvmem of each process.
+        *(
+            (FOUR, {"resources": {"memory": word}}, ["-l nodes=1:ppn=4", *(f"-l {text}" for text in expected)], absent)
+            for word, expected, absent in (
+                ("mem", ["mem=9999mb"], ["pmem", "vmem"]),
+                ("vmem", ["vmem=9999mb"], ["mem=2500mb"]),
+                ("pmem", ["pmem=2500mb"], ["9999"]),
+                ("pvmem", ["pvmem=2500mb"], ["9999"]),
+                ("pmem+vmem", ["pmem=2500mb", "vmem=9999mb"], []),
+                ("mem+pvmem", ["mem=9999mb", "pvmem=2500mb"], []),
+                ("none", [], ["mem"]),
+            )
+        ),
+        (
+            FULL,
+            {"resources": {"disk": "file"}, "constraint": "ib:fast"},
+            ["-l nodes=1:ppn=8:ib:fast:a100:gpus=2", "-l mem=9999mb", "-l file=10000mb"],
+            [],
+        ),
+        (FULL, {"resources": NOTHING}, ["-l nodes=1:ppn=8"], ["mem", "file"]),
+        ({"whole_node": True}, {"resources": {"whole_node": "n"}}, ["-n"], []),
+    ],
+    "sge": [
+        ({}, {}, ["-l mem_free=2000M"], ["10000M", "-pe", "excl"]),
+        # Per slot and rounded up, unless the site says otherwise.
+        (EIGHT, {"resources": dict(SMP, memory="h_vmem")}, ["-l h_vmem=2000M", "-pe smp 8"], []),
+        (EIGHT, {"resources": dict(SMP, memory="h_rss:slot")}, ["-l h_rss=2000M"], []),
+        (EIGHT, {"resources": dict(SMP, memory="memory:job")}, ["-l memory=15999M"], []),
+        (EIGHT, {"resources": dict(SMP, memory="none")}, [], ["2000M", "15999M"]),
+        ({}, {"resources": {"disk": "scratch"}}, ["-l scratch=10000M"], []),
+        (
+            {"cpus": 28, "whole_node": True},
+            {"resources": {PE: "none"}, "account": "physics", "constraint": "arch=lx-amd64|lx-x86,ib"},
+            ["-l mem_free=2000M", "-l exclusive=true", "-P physics", "-l arch=lx-amd64|lx-x86,ib"],
+            ["-pe"],
+        ),
+        ({"whole_node": True}, {"resources": {"whole_node": "none"}}, [], ["excl"]),
+        (dict(A100, cpus=2), {"resources": SMP}, ["-l gpu=2", "-l gpu_type=a100"], []),
+        (
+            dict(A100, cpus=2),
+            {"resources": dict(SMP, gpus="ngpus:slot", gpu_type="none")},
+            ["-l ngpus=1"],
+            ["a100"],
+        ),
+    ],
+    "uge": [({}, {}, ["-l m_mem_free=2000M"], [])],
+    "lsf": [
+        *(
+            (
+                EIGHT,
+                {"resources": resources},
+                ["-n 8", f'-R "{usage}span[hosts=1]"', *([f"-M {limit}"] if limit else [])],
+                [] if limit else ["-M"],
+            )
+            for resources, usage, limit in (
+                ({}, "rusage[mem=15999] ", None),
+                ({"memory_unit": "none"}, "rusage[mem=15999] ", None),
+                ({"memory_unit": "KB"}, "rusage[mem=15999] ", "16382976"),
+                ({"memory_unit": "MB"}, "rusage[mem=15999] ", "15999"),
+                ({"memory_unit": "GB"}, "rusage[mem=16] ", "16"),
+                ({"memory_unit": "explicit"}, "rusage[mem=15999MB] ", "15999MB"),
+                ({"memory": "core", "memory_unit": "MB"}, "rusage[mem=2000] ", "15999"),
+                ({"memory": "core", "memory_unit": "GB"}, "rusage[mem=2] ", "16"),
+                ({"memory": "none", "memory_unit": "MB"}, "", None),
+                ({"disk": "tmp"}, "rusage[mem=15999:tmp=50001] ", None),
+                ({"disk": "tmp", "memory_unit": "explicit"}, "rusage[mem=15999MB:tmp=50001MB] ", "15999MB"),
+                ({"disk": "tmp", "memory_unit": "GB"}, "rusage[mem=16:tmp=49] ", "16"),
+                ({"memory": "none", "disk": "tmp"}, "rusage[tmp=50001] ", None),
+            )
+        ),
+        # The walltime is in whole minutes and never shorter.
+        *(
+            ({}, {"walltime": walltime}, [f"-W {limit}"], ["-x"])
+            for walltime, limit in (("60s", "0:01"), ("61s", "0:02"), ("2h", "2:00"), ("1d12h", "36:00"))
+        ),
+        (A100, {}, ['-gpu "num=2:gmodel=a100:mode=shared:j_exclusive=yes"'], ["ngpus"]),
+        ({"gpus": 2}, {}, ['-gpu "num=2:mode=shared:j_exclusive=yes"'], []),
+        (
+            {"gpus": 2},
+            {"resources": {"gpus": "ngpus_physical"}},
+            ['-R "rusage[mem=2000:ngpus_physical=2] span[hosts=1]"'],
+            ["-gpu"],
+        ),
+        ({"gpus": 2}, {"resources": {"gpus": "none"}}, ['-R "rusage[mem=2000] span[hosts=1]"'], ["-gpu"]),
+        ({"whole_node": True}, {}, ["-x"], []),
+        ({"whole_node": True}, {"resources": {"whole_node": "none"}}, [], ["-x"]),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind, row", [(kind, row) for kind, rows in REQUESTS.items() for row in rows])
+def test_resources_are_requested_as_the_site_sets(kind, row):
+    of_shape, changes, expected, absent = row
+    made = script_options(kind, shapes={"core": shape(**of_shape)}, memory_overhead_mb=0, **changes)
+    assert [option for option in expected if option not in made] == []
+    assert [option for option in made for part in absent if part in option] == []

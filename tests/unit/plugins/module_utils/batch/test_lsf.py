@@ -4,7 +4,6 @@
 import calendar
 import contextlib
 import getpass
-import re
 import shlex
 import subprocess
 import time
@@ -117,31 +116,22 @@ def test_json_is_read():
 
 
 @pytest.mark.parametrize(
-    "reason",
+    "reason, state",
     [
-        "Dependency condition invalid or never satisfied;",
-        "Unable to determine user account for execution;",
-        "There is no such user account;",
+        ("Dependency condition invalid or never satisfied;", SICK),
+        ("Unable to determine user account for execution;", SICK),
+        ("There is no such user account;", SICK),
+        ("New job is waiting for scheduling;", QUEUED),
+        ("Job slot limit reached: 1 host;", QUEUED),
+        ("Job requirements for reserving resource (mem) not satisfied: 1 host;", QUEUED),
+        ("There is no such user account: 1 host;Load threshold reached: 3 hosts;", QUEUED),
+        ("Job dependency condition not satisfied;", QUEUED),
+        ("There are no suitable hosts for the job;", QUEUED),
     ],
 )
-def test_a_glidein_that_can_never_start_is_sick_with_its_reason(reason):
+def test_a_glidein_that_can_never_start_is_sick_and_one_that_waits_its_turn_is_queued(reason, state):
     job = parsed(PEND_REASON=reason)
-    assert (job.state, job.reason, job.cancellable) == (SICK, reason.rstrip(";"), True)
-
-
-@pytest.mark.parametrize(
-    "reason",
-    [
-        "New job is waiting for scheduling;",
-        "Job slot limit reached: 1 host;",
-        "Job requirements for reserving resource (mem) not satisfied: 1 host;",
-        "There is no such user account: 1 host;Load threshold reached: 3 hosts;",
-        "Job dependency condition not satisfied;",
-        "There are no suitable hosts for the job;",
-    ],
-)
-def test_a_glidein_that_waits_its_turn_is_queued(reason):
-    assert parsed(PEND_REASON=reason).state == QUEUED
+    assert (job.state, job.reason, job.cancellable) == (state, reason.rstrip(";"), True)
 
 
 @pytest.mark.parametrize(
@@ -353,67 +343,6 @@ def made_script(log_dir=PAYLOAD["log_dir"], **changes):
     return batch_script(made, one, "main", "core", dict(PAYLOAD, log_dir=log_dir))
 
 
-def requested_options(**changes):
-    """Return the #BSUB lines of an entry's script as {option: value}."""
-    lines = re.findall(r"^#BSUB (\S+) ?(.*)$", made_script(**changes), re.MULTILINE)
-    return {option: value.strip('"') for option, value in lines}
-
-
-BIG = {"core": shape(cpus=8, memory_mb=15999, disk_mb=50001)}
-
-
-@pytest.mark.parametrize(
-    "resources, requirement, limit",
-    [
-        ({}, "rusage[mem=15999]", None),
-        ({"memory_unit": "none"}, "rusage[mem=15999]", None),
-        ({"memory_unit": "KB"}, "rusage[mem=15999]", "16382976"),
-        ({"memory_unit": "MB"}, "rusage[mem=15999]", "15999"),
-        ({"memory_unit": "GB"}, "rusage[mem=16]", "16"),
-        ({"memory_unit": "explicit"}, "rusage[mem=15999MB]", "15999MB"),
-        ({"memory": "core", "memory_unit": "MB"}, "rusage[mem=2000]", "15999"),
-        ({"memory": "core", "memory_unit": "GB"}, "rusage[mem=2]", "16"),
-        ({"memory": "none", "memory_unit": "MB"}, "", None),
-        ({"disk": "tmp"}, "rusage[mem=15999:tmp=50001]", None),
-        ({"disk": "tmp", "memory_unit": "explicit"}, "rusage[mem=15999MB:tmp=50001MB]", "15999MB"),
-        ({"disk": "tmp", "memory_unit": "GB"}, "rusage[mem=16:tmp=49]", "16"),
-        ({"memory": "none", "disk": "tmp"}, "rusage[tmp=50001]", None),
-    ],
-)
-def test_memory_and_disk_are_requested_in_the_clusters_unit(resources, requirement, limit):
-    lines = requested_options(shapes=BIG, resources=resources)
-    assert lines["-R"] == (requirement + " span[hosts=1]").strip()
-    assert lines.get("-M") == limit
-    assert lines["-n"] == "8"
-
-
-@pytest.mark.parametrize("walltime, limit", [("60s", "0:01"), ("61s", "0:02"), ("2h", "2:00"), ("1d12h", "36:00")])
-def test_the_walltime_is_in_whole_minutes_and_never_shorter(walltime, limit):
-    assert requested_options(walltime=walltime)["-W"] == limit
-
-
-@pytest.mark.parametrize(
-    "form, kind, option, requirement",
-    [
-        ("gpu", "a100", "num=2:gmodel=a100:mode=shared:j_exclusive=yes", ""),
-        ("gpu", None, "num=2:mode=shared:j_exclusive=yes", ""),
-        ("ngpus_physical", None, None, ":ngpus_physical=2"),
-        ("none", None, None, ""),
-    ],
-)
-def test_gpus_are_requested_as_configured(form, kind, option, requirement):
-    lines = requested_options(shapes={"core": shape(gpus=2, gpu_type=kind)}, resources={"gpus": form})
-    assert lines.get("-gpu") == option
-    assert lines["-R"] == f"rusage[mem=2000{requirement}] span[hosts=1]"
-
-
-def test_a_whole_node_is_exclusive_unless_the_queue_does_that():
-    shapes = {"core": shape(whole_node=True)}
-    assert "-x" in requested_options(shapes=shapes)
-    assert "-x" not in requested_options(shapes=shapes, resources={"whole_node": "none"})
-    assert "-x" not in requested_options()
-
-
 @given(st.text(max_size=20))
 def test_no_log_directory_makes_another_line(text):
     try:
@@ -495,7 +424,7 @@ def test_a_cycle_submits_counts_and_cancels(tmp_path, kind):
 def test_bsub_takes_every_script(tmp_path, kind):
     at = Site(tmp_path, kind)
     entries = [
-        raw_entry(account="abc", constraint="haswell", shapes=BIG, resources={"memory_unit": "MB", "disk": "tmp"}),
+        raw_entry(account="abc", constraint="haswell", resources={"memory_unit": "MB", "disk": "tmp"}),
         raw_entry(queue="RM", shapes={"core": shape(whole_node=True)}),
     ]
     if kind is fake_lsf.FakeSpectrumLsf:

@@ -9,7 +9,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEU
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support import fake_pbs
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import OURS, pbspro_document
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RECORDED
 from hypothesis import given
@@ -37,10 +36,6 @@ def parsed(*jobs):
     return pbspro.parse_list(pbspro_document(jobs), "pbsuser")
 
 
-def one(*arguments, **changes):
-    return parsed(job(*arguments, **changes))[0]
-
-
 def test_a_recorded_job_is_read():
     assert [tuple(found)[:8] for found in pbspro.parse_list(RUNNING_JOB, "pbsuser")] == [
         ("0.pbshost", "0.pbshost", "demo", RUNNING, False, "", 1795211616, 1795211616)
@@ -58,69 +53,12 @@ def test_the_tasks_of_a_recorded_array_are_counted_and_the_array_is_not():
     ]
 
 
-def test_a_document_that_is_cut_off_is_an_error():
-    with pytest.raises(OutputError, match="cannot read qstat's output"):
-        pbspro.parse_list(CUT, "pbsuser")
-
-
 def test_a_document_without_jobs_may_end_without_a_line_break():
     # As 23.06.06 prints it if the server has no jobs.
     empty = '{\n    "timestamp":1795369747,\n    "pbs_version":"23.06.06",\n    "pbs_server":"pbs"\n}'
     assert pbspro.parse_list(pbspro.complete_output(empty, ["qstat"]), "pbsuser") == []
     with pytest.raises(OutputError, match="was truncated"):
         pbspro.complete_output(empty[:-4], ["qstat"])
-
-
-def test_an_array_without_its_tasks_is_an_error():
-    with pytest.raises(OutputError, match="an array job without its tasks"):
-        parsed(("4[].pbshost", dict(RECORDED_ARRAY, Job_Name=OURS)))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{}",
-        "[]",
-        "null",
-        "pbshost:\nJob ID  Username\n",
-        '{"pbs_version": "23", "Jobs": []}',
-        '{"pbs_version": "23", "Jobs": {"5.pbshost": 1}}',
-        pbspro_document([job(Job_Owner=None)]),
-        pbspro_document([job(ctime=None)]),
-        pbspro_document([job(ctime="yesterday")]),
-        pbspro_document([job(ctime="Fri Now 20 21:54:42 2026")]),
-        pbspro_document([job(ctime="Fri Nov 20 25:54:42 2026")]),
-        pbspro_document([job(letter="R", stime="-")]),
-        pbspro_document([job(letter="")]),
-        pbspro_document([job("x.y z")]),
-        pbspro_document([job("5[1-3].pbshost")]),
-        RUNNING_JOB + RUNNING_JOB,
-    ],
-)
-def test_unparsable_output_is_an_error(text):
-    with pytest.raises(OutputError, match="pbspro: cannot read "):
-        pbspro.parse_list(text, "pbsuser")
-
-
-def test_a_glidein_that_can_never_start_is_sick_with_its_reason():
-    # Recorded.
-    comment = "Can Never Run: Insufficient amount of resource: mem (R: 1tb A: 24105mb T: 24105mb)"
-    attributes = job()[1]
-    found = parsed(("12.pbshost", dict(attributes, comment=comment)))[0]
-    assert (found.state, found.reason, found.cancellable, found.never_starts) == (SICK, comment, True, True)
-    waiting = parsed(("12.pbshost", dict(attributes, comment="Not Running: No available resources on nodes")))[0]
-    assert (waiting.state, waiting.never_starts) == (QUEUED, False)
-
-
-def test_the_tasks_of_an_array_that_is_held_are_held():
-    held = dict(RECORDED_ARRAY, job_state="H", Hold_Types="u", comment="")
-    found = parsed(("4[].pbshost", held), ("4[2].pbshost", dict(held, job_state="Q")))[0]
-    assert (found.state, found.reason) == (SICK, "Hold_Types = u")
-
-
-def test_a_suspended_glidein_has_that_reason():
-    assert one(letter="S").reason == "job_state = S"
 
 
 # Up to PBS 20, qstat does not escape quotes and backslashes in values, and indents with blanks.
@@ -157,11 +95,60 @@ OLD = """\
 """
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        "null",
+        "pbshost:\nJob ID  Username\n",
+        '{"pbs_version": "23", "Jobs": []}',
+        '{"pbs_version": "23", "Jobs": {"5.pbshost": 1}}',
+        pbspro_document([job(Job_Owner=None)]),
+        pbspro_document([job(ctime=None)]),
+        pbspro_document([job(ctime="yesterday")]),
+        pbspro_document([job(ctime="Fri Now 20 21:54:42 2026")]),
+        pbspro_document([job(ctime="Fri Nov 20 25:54:42 2026")]),
+        pbspro_document([job(letter="R", stime="-")]),
+        pbspro_document([job(letter="")]),
+        pbspro_document([job("x.y z")]),
+        pbspro_document([job("5[1-3].pbshost")]),
+        RUNNING_JOB + RUNNING_JOB,
+        CUT,
+        OLD + OLD,
+        pbspro_document([("4[].pbshost", dict(RECORDED_ARRAY, Job_Name=OURS))]),  # an array without its tasks
+    ],
+)
+def test_unparsable_output_is_an_error(text):
+    with pytest.raises(OutputError, match="pbspro: cannot read "):
+        pbspro.parse_list(text, "pbsuser")
+
+
+def test_a_glidein_that_can_never_start_is_sick_with_its_reason():
+    # Recorded.
+    comment = "Can Never Run: Insufficient amount of resource: mem (R: 1tb A: 24105mb T: 24105mb)"
+    attributes = job()[1]
+    found = parsed(("12.pbshost", dict(attributes, comment=comment)))[0]
+    assert (found.state, found.reason, found.cancellable, found.never_starts) == (SICK, comment, True, True)
+    waiting = parsed(("12.pbshost", dict(attributes, comment="Not Running: No available resources on nodes")))[0]
+    assert (waiting.state, waiting.never_starts) == (QUEUED, False)
+
+
+def test_the_tasks_of_an_array_that_is_held_are_held():
+    held = dict(RECORDED_ARRAY, job_state="H", Hold_Types="u", comment="")
+    found = parsed(("4[].pbshost", held), ("4[2].pbshost", dict(held, job_state="Q")))[0]
+    assert (found.state, found.reason) == (SICK, "Hold_Types = u")
+    assert parsed(job(letter="S"))[0].reason == "job_state = S"
+
+
 def test_another_users_unusual_variable_does_not_break_the_list():
     assert [tuple(found)[:8] for found in pbspro.parse_list(OLD, "pbsuser")] == [
         ("9.pbshost", "9.pbshost", "g5bf7a-7eb8c79c", QUEUED, True, 'Not Running: "fast" is full', SUBMITTED, None)
     ]
     assert [found.state for found in pbspro.parse_list(OLD, "other")] == [RUNNING]
+    noisy = "qstat: moved to {x}\n" + OLD + "Bye\n"
+    assert [found.id for found in pbspro.parse_list(noisy, "pbsuser")] == ["9.pbshost"]
 
 
 @pytest.mark.parametrize("line", range(len(OLD.splitlines()) - 1))
@@ -177,42 +164,9 @@ def test_no_value_of_another_users_job_adds_a_job(value, escaped):
     assert [found.id for found in pbspro.parse_list(text, "pbsuser")] == ["9.pbshost"]
 
 
-def requests(**changes):
-    entry = site({"main": raw_entry(memory_overhead_mb=0, **changes)})["entries"]["main"]
-    return pbspro.requests(entry, entry["shapes"]["core"])
-
-
-def test_a_site_sets_how_resources_are_requested():
-    whole = shape(cpus=8, memory_mb=9999, gpus=2, gpu_type="a100", whole_node=True)
-    assert requests(shapes={"core": whole}) == [
-        "select=1:ncpus=8:mem=9999mb:ngpus=2:gpu_type=a100",
-        "place=pack:excl",
-    ]
-    words = {
-        "memory": "vmem",
-        "disk": "scratch_local",
-        "gpus": "ngpus_v",
-        "gpu_type": "model",
-        "whole_node": "exclhost",
-    }
-    assert requests(shapes={"core": whole}, resources=words, constraint="ib=edr:avx512") == [
-        "select=1:ncpus=8:vmem=9999mb:scratch_local=10000mb:ngpus_v=2:model=a100:ib=edr:avx512=True",
-        "place=pack:exclhost",
-    ]
-    nothing = dict.fromkeys(words, "none")
-    assert requests(shapes={"core": whole}, resources=nothing) == ["select=1:ncpus=8", "place=pack"]
-
-
 def test_the_cost_of_reading_a_list_with_unescaped_quotes_grows_in_proportion_to_its_length():
     small, large = (
         fake_pbs.big_queue(fake_pbs.FakePbsPro, n * 100, n * 10).replace('"/var/mail/pbsuser"', '"say "x""')
         for n in (1, SCALE)
     )
     assert len(assert_linear(lambda text: pbspro.parse_list(text, "me"), small, large)) == SCALE * 10
-
-
-def test_a_notice_before_a_list_with_unescaped_quotes_is_ignored():
-    printed = "qstat: moved to {x}\n" + OLD + "Bye\n"
-    assert [found.id for found in pbspro.parse_list(printed, "pbsuser")] == ["9.pbshost"]
-    with pytest.raises(OutputError, match="cannot read qstat's output"):
-        pbspro.parse_list(OLD + OLD, "pbsuser")

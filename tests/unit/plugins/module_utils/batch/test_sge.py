@@ -11,7 +11,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.qstat
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandTimeoutError, InputError, OutputError
 from ansible_collections.glidein.ops.tests.unit.support import recorded_commands
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import answering
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, site
 from ansible_collections.glidein.ops.tests.unit.support.gridengine_output import HEAD, listing, record
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import failure
 from hypothesis import given
@@ -42,44 +42,6 @@ def parsed(*arguments, **changes):
 
 
 # -- scripts
-
-
-PE = "parallel_environment"
-EIGHT = {"cpus": 8, "memory_mb": 15999}
-FOUR_GPUS = {"cpus": 2, "gpus": 4, "gpu_type": "a100"}
-
-
-@pytest.mark.parametrize(
-    "kind, of_shape, resources, expected, absent",
-    [
-        ("sge", {}, {}, ["mem_free=2000M"], ["10000M", "-pe", "excl"]),
-        ("uge", {}, {}, ["m_mem_free=2000M"], []),
-        # Per slot and rounded up, unless the site says otherwise.
-        ("sge", EIGHT, {PE: "smp", "memory": "h_vmem"}, ["h_vmem=2000M"], []),
-        ("sge", EIGHT, {PE: "smp", "memory": "h_rss:slot"}, ["h_rss=2000M"], []),
-        ("sge", EIGHT, {PE: "smp", "memory": "memory:job"}, ["memory=15999M"], []),
-        ("sge", EIGHT, {PE: "smp", "memory": "none"}, [], ["2000M", "15999M"]),
-        ("sge", {}, {"disk": "scratch"}, ["scratch=10000M"], []),
-        ("sge", {"cpus": 28, "whole_node": True}, {PE: "none"}, ["mem_free=2000M", "exclusive=true"], ["-pe"]),
-        ("sge", {"whole_node": True}, {"whole_node": "none"}, [], ["excl"]),
-        ("sge", FOUR_GPUS, {PE: "smp"}, ["gpu=4", "gpu_type=a100"], []),
-        ("sge", FOUR_GPUS, {PE: "smp", "gpus": "ngpus:slot", "gpu_type": "none"}, ["ngpus=2"], ["a100"]),
-    ],
-)
-def test_resources_are_requested_as_the_site_names_them(kind, of_shape, resources, expected, absent):
-    made = script_options(kind, shapes={"core": shape(**of_shape)}, resources=resources, memory_overhead_mb=0)
-    assert {f"-l {request}" for request in expected} <= set(made)
-    assert not [option for option in made for word in absent if word in option]
-
-
-def test_cores_account_and_constraint_have_their_options():
-    made = script_options(
-        account="physics",
-        constraint="arch=lx-amd64|lx-x86,ib",
-        shapes={"core": shape(cpus=8)},
-        resources={PE: "smp"},
-    )
-    assert {"-P physics", "-l arch=lx-amd64|lx-x86,ib", "-pe smp 8"} <= set(made)
 
 
 def test_a_log_directory_may_have_blanks():

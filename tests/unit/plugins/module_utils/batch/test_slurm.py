@@ -8,7 +8,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch import make_sche
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import answering
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 
 # squeue -r -o '%i|%T|%V|%S|%r|%j' of Slurm 24.11.5 (Debian 13), TZ=UTC0.
 RECORDED = """\
@@ -102,14 +101,3 @@ def test_a_glidein_that_waits_its_turn_is_queued(reason):
 @pytest.mark.parametrize("reason, never", [("BadConstraints", True), ("JobHeldUser", False), ("Priority", False)])
 def test_a_request_with_which_no_job_can_start_is_distinguished(reason, never):
     assert parsed(reason=reason).never_starts is never
-
-
-@pytest.mark.parametrize(
-    "resources, option",
-    [({}, "--gres=gpu:a100:2"), ({"gpus": "gpus-per-node"}, "--gpus-per-node=a100:2"), ({"gpus": "none"}, None)],
-)
-def test_gpus_are_requested_as_configured(resources, option):
-    shapes = {"core": shape(gpus=2, gpu_type="a100")}
-    entry = site({"main": raw_entry(shapes=shapes, resources=resources)})["entries"]["main"]
-    lines = slurm.script_options(entry, entry["shapes"]["core"], "name", "/log")
-    assert [line for line in lines if "a100" in line or "gpu" in line] == ([option] if option else [])

@@ -6,7 +6,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch import make_sche
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import OURS
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RECORDED
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,9 +71,6 @@ def test_unescaped_characters_of_torque_are_parsed(value):
     ours = job(comment=value)
     others = job("13.pbshost", Job_Owner="other@pbshost", Variable_List=value)
     assert [found.id for found in parsed(others, ours, others)] == ["12.pbshost"]
-
-
-def test_a_comment_with_an_ampersand_stays_as_it_is():
     assert parsed(job(comment="a & b &amp; c"))[0].reason == "a & b & c"
 
 
@@ -109,43 +105,3 @@ def test_no_value_of_a_job_adds_or_hides_another(value):
 def test_unparsable_output_is_an_error(text):
     with pytest.raises(OutputError, match="torque: cannot read "):
         torque.parse_list(text, "pbsuser")
-
-
-def requests(**changes):
-    entry = site({"main": raw_entry(**changes)})["entries"]["main"]
-    return torque.requests(entry, entry["shapes"]["core"])
-
-
-@pytest.mark.parametrize(
-    "word, request_",
-    [
-        ("mem", ["mem=9999mb"]),
-        ("vmem", ["vmem=9999mb"]),
-        ("pmem", ["pmem=2500mb"]),
-        ("pvmem", ["pvmem=2500mb"]),
-        ("pmem+vmem", ["pmem=2500mb", "vmem=9999mb"]),
-        ("mem+pvmem", ["mem=9999mb", "pvmem=2500mb"]),
-        ("none", []),
-    ],
-)
-def test_memory_is_requested_as_the_site_counts_it(word, request_):
-    shapes = {"core": shape(cpus=4, memory_mb=9999)}
-    assert requests(shapes=shapes, resources={"memory": word}) == ["nodes=1:ppn=4", *request_]
-
-
-def test_a_site_sets_how_resources_are_requested():
-    whole = {"core": shape(cpus=8, memory_mb=9999, gpus=2, gpu_type="a100", whole_node=True)}
-    assert requests(shapes=whole, constraint="ib:fast", resources={"disk": "file"}, memory_overhead_mb=0) == [
-        "nodes=1:ppn=8:ib:fast:a100:gpus=2",
-        "mem=9999mb",
-        "file=10000mb",
-    ]
-    nothing = dict.fromkeys(("memory", "disk", "gpus", "gpu_type"), "none")
-    assert requests(shapes=whole, resources=nothing) == ["nodes=1:ppn=8"]
-
-
-@pytest.mark.parametrize("word, there", [("n", True), ("none", False)])
-def test_a_whole_node_is_requested_if_the_site_sets_how(word, there):
-    entry = raw_entry(shapes={"core": shape(whole_node=True)}, resources={"whole_node": word})
-    entry = site({"main": entry})["entries"]["main"]
-    assert ("-n" in torque.directives(entry, entry["shapes"]["core"], "g", "/log")) is there
