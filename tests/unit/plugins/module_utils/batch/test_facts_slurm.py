@@ -262,28 +262,6 @@ def test_features_of_single_racks_do_not_make_groups():
     assert len(looked_up[-1].split(",")) == 100
 
 
-def test_limits_of_the_configuration():
-    limits = RESERVED.facts()["limits"]
-    assert (limits["max_array"], limits["grace_s"]) == (500, 90)  # max_array_tasks of SchedulerParameters; KillWait
-    without = RESERVED.facts(replaced(",max_array_tasks=500", ""))["limits"]
-    assert without["max_array"] == 1000  # MaxArraySize = 1001
-    assert RESERVED.facts(replaced("MaxArraySize  .*", "MaxArraySize = 0"))["limits"]["max_array"] == 1
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (replaced("CgroupPlugin .*", "CgroupPlugin = autodetect"), True),
-        (replaced("ConstrainRAMSpace .*|CgroupPlugin .*", ""), None),
-        (replaced("task/cgroup,", ""), False),
-        (replaced("JobAcctGatherParams .*", "JobAcctGatherParams = OverMemoryKill"), True),
-        (refused("config"), None),
-    ],
-)
-def test_memory_enforcement(change, expected):
-    assert RESERVED.facts(change)["limits"]["memory_enforced"] is expected
-
-
 def test_gpus_listed_only_as_tres():
     def change(argv, output):
         output = re.sub(r"gpu:[av]100:\d", "(null)", output) if argv[0] == "sinfo" else output
@@ -338,64 +316,6 @@ def test_a_parser_refuses_text_that_the_command_does_not_print(parse, text):
 # -- single values ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("(null)", {}),
-        ("gpu:4", {"": 4}),
-        ("gpu:a100:4(S:0-1)", {"a100": 4}),
-        ("gpu:a100:2(S:0,2),gpu:v100:1,nvme:1", {"a100": 2, "v100": 1}),
-        ("gpu:a100_1g.5gb:7", {"a100_1g.5gb": 7}),
-        ("gpu:no_consume:2", {"": 2}),
-        ("gpu:a100:no_consume:2", {"a100": 2}),
-        ("gpu:a100:0", {}),
-        ("shard:a100:8", {}),
-        ("", {}),
-    ],
-)
-def test_gpus_of_gres(text, expected):
-    assert slurm_output.gpus_of_gres(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("cpu=1,mem=2G", {}),
-        ("cpu=1,gres/gpu=4", {"": 4}),
-        ("gres/gpu=4,gres/gpu:a100=4", {"a100": 4}),
-        ("gres/gpu:a100=4", {"a100": 4}),
-        ("gres/gpu=6,gres/gpu:a100=4", {"": 6}),
-        ("gres/gpu:a100=2,gres/gpu:v100=2,gres/gpu=4", {"a100": 2, "v100": 2}),
-    ],
-)
-def test_gpus_of_tres(text, expected):
-    assert slurm_output.gpus_of_tres(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [("r[001-488],x5", "r001"), ("a[3,5-9]b[1-2],c", "a3b1"), ("login", "login"), ("", "")],
-)
-def test_the_first_host_of_a_list(names, expected):
-    assert slurm_output.first_host(names) == expected
-
-
-@pytest.mark.parametrize(
-    ("host", "names", "expected"),
-    [
-        ("login2.example.edu", "login[1-4]", True),
-        ("login7", "login[1-4],login[7,9]", True),
-        ("login8", "login[1-4],login[7,9]", False),
-        ("login1", "login[01-04]", False),
-        ("head", "login[1-4],head", True),
-        ("head", "", False),
-        ("login2", "login[a-b]", False),
-    ],
-)
-def test_membership_of_a_host_in_a_list(host, names, expected):
-    assert slurm_output.is_in_host_list(host, names) is expected
-
-
 USABLE = "idle mixed mixed- allocated completing planned idle~ idle% allocated# mixed@"
 UNUSABLE = "idle* idle$ down down* drained draining maint reserved fail future inval unknown"
 
@@ -409,20 +329,90 @@ def test_states_of_nodes(states, usable):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("2-00:00:00", 172800), ("00:30:00", 1800), ("UNLIMITED", None), ("NONE", None), ("", None), ("9" * 5000, None)],
+    ("function", "rows"),
+    [
+        (
+            slurm_output.gpus_of_gres,
+            [
+                ("(null)", {}),
+                ("gpu:4", {"": 4}),
+                ("gpu:a100:4(S:0-1)", {"a100": 4}),
+                ("gpu:a100:2(S:0,2),gpu:v100:1,nvme:1", {"a100": 2, "v100": 1}),
+                ("gpu:a100_1g.5gb:7", {"a100_1g.5gb": 7}),
+                ("gpu:no_consume:2", {"": 2}),
+                ("gpu:a100:no_consume:2", {"a100": 2}),
+                ("gpu:a100:0", {}),
+                ("shard:a100:8", {}),
+                ("", {}),
+            ],
+        ),
+        (
+            slurm_output.gpus_of_tres,
+            [
+                ("cpu=1,mem=2G", {}),
+                ("cpu=1,gres/gpu=4", {"": 4}),
+                ("gres/gpu=4,gres/gpu:a100=4", {"a100": 4}),
+                ("gres/gpu:a100=4", {"a100": 4}),
+                ("gres/gpu=6,gres/gpu:a100=4", {"": 6}),
+                ("gres/gpu:a100=2,gres/gpu:v100=2,gres/gpu=4", {"a100": 2, "v100": 2}),
+            ],
+        ),
+        (
+            slurm_output.first_host,
+            [("r[001-488],x5", "r001"), ("a[3,5-9]b[1-2],c", "a3b1"), ("login", "login"), ("", "")],
+        ),
+        (
+            slurm_output.duration_s,
+            [("2-00:00:00", 172800), ("00:30:00", 1800), ("UNLIMITED", None), ("NONE", None), ("", None)]
+            + [("9" * 5000, None)],
+        ),
+        (
+            slurm_output.size_mb,
+            [("257000M", 257000), ("62.50G", 64000), ("1T", 2**20), ("512K", 0), ("7", 7), ("x", None)],
+        ),
+        (
+            lambda pair: slurm_output.is_in_host_list(*pair),
+            [
+                (("login2.example.edu", "login[1-4]"), True),
+                (("login7", "login[1-4],login[7,9]"), True),
+                (("login8", "login[1-4],login[7,9]"), False),
+                (("login1", "login[01-04]"), False),
+                (("head", "login[1-4],head"), True),
+                (("head", ""), False),
+                (("login2", "login[a-b]"), False),
+            ],
+        ),
+        (
+            slurm_output.parse_node_details,
+            [
+                # Of Slurm 20.
+                (
+                    "NodeName=n1 CPUTot=64 RealMemory=1000 CoreSpecCount=2 ThreadsPerCore=2 CfgTRES=cpu=64\n",
+                    {"n1": slurm_output.NodeDetails(60, 1000, {})},
+                )
+            ],
+        ),
+    ],
 )
-def test_durations(text, expected):
-    assert slurm_output.duration_s(text) == expected
+def test_single_values(function, rows):
+    for text, expected in rows:
+        assert (text, function(text)) == (text, expected)
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("257000M", 257000), ("62.50G", 64000), ("1T", 2**20), ("512K", 0), ("7", 7), ("x", None)]
+    ("change", "expected"),
+    [
+        # max_array_tasks of SchedulerParameters, else MaxArraySize = 1001; KillWait
+        (unchanged, {"max_array": 500, "grace_s": 90}),
+        (replaced(",max_array_tasks=500", ""), {"max_array": 1000}),
+        (replaced("MaxArraySize  .*", "MaxArraySize = 0"), {"max_array": 1}),
+        (replaced("CgroupPlugin .*", "CgroupPlugin = autodetect"), {"memory_enforced": True}),
+        (replaced("ConstrainRAMSpace .*|CgroupPlugin .*", ""), {"memory_enforced": None}),
+        (replaced("task/cgroup,", ""), {"memory_enforced": False}),
+        (replaced("JobAcctGatherParams .*", "JobAcctGatherParams = OverMemoryKill"), {"memory_enforced": True}),
+        (refused("config"), {"memory_enforced": None}),
+    ],
 )
-def test_sizes(text, expected):
-    assert slurm_output.size_mb(text) == expected
-
-
-def test_details_of_a_node_of_slurm_20():
-    record = "NodeName=n1 CPUTot=64 RealMemory=1000 CoreSpecCount=2 ThreadsPerCore=2 CfgTRES=cpu=64\n"
-    assert slurm_output.parse_node_details(record) == {"n1": slurm_output.NodeDetails(60, 1000, {})}
+def test_limits_of_the_configuration(change, expected):
+    limits = RESERVED.facts(change)["limits"]
+    assert {key: limits[key] for key in expected} == expected
