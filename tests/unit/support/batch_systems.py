@@ -3,14 +3,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every batch system with commands that answer as a test says, and its listings in the form of its command."""
 
-import json
 import shlex
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
-from ansible_collections.glidein.ops.tests.unit.support import fake_lsf, fake_slurm, gridengine_output, htcondor_output
+from ansible_collections.glidein.ops.tests.unit.support import (
+    fake_lsf,
+    fake_pbs,
+    fake_slurm,
+    gridengine_output,
+    htcondor_output,
+)
 from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, site
 from ansible_collections.glidein.ops.tests.unit.support.fake_queue import NOTICE
 from ansible_collections.glidein.ops.tests.unit.support.programs import Answering
@@ -71,91 +76,60 @@ def commands(kind, entry=None, options=None, **payload):
     return found
 
 
-# -- listings: record(number, name, state) and document(records) of each form --------------------------------------
+# -- listings ----------------------------------------------------------------------------------------------------------
 
 
-def _slurm_record(number, name, state):
-    return f"{number}|{state}|2026-11-21T03:30:54|N/A|Priority|{name}\n"
+def _printer(kind, show, suffix=""):
+    """Return a function that prints jobs (number, name, state) in the form of a stand-in. show: (stand-in, jobs)."""
+    fake = kind.__new__(kind)
+
+    def listed(jobs):
+        made = [fake.job(f"{number}{suffix}", name, state) for number, name, state in jobs]
+        for job in made:
+            job.update(user="me", submitted=SUBMITTED, started=SUBMITTED + 1 if job["state"] == kind.running else None)
+        return show(fake, made)
+
+    return listed
 
 
-def _slurm_document(records):
-    return fake_slurm.HEADER + "".join(records)
+def _of_slurm(fake, jobs):
+    return fake_slurm.HEADER + "".join(map(fake_slurm.line, jobs))
 
 
-def _lsf_wide_record(number, name, state):
-    return (
-        f"{number}     me {state:<5} normal     login1          -    {name} 11/20-22:06:19 default    "
-        "000:00:00.00 0   0  - - - \n"
+def _of_pbs(fake, jobs):
+    return fake.document(jobs)
+
+
+def _of_sge(jobs):
+    return gridengine_output.listing(
+        *(gridengine_output.record(state, str(number), "", name) for number, name, state in jobs)
     )
 
 
-def _lsf_wide_document(records):
-    return fake_lsf.HEADER + "".join(records)
+def _of_htcondor(jobs):
+    ads = [
+        htcondor_output.ad(ClusterId=number, ProcId=0, GlideinJobName=name, JobStatus=state)
+        for number, name, state in jobs
+    ]
+    return htcondor_output.printed(*ads)
 
 
-def lsf_record(number, name, state, **changes):
-    """Return a record of bjobs -o ... -json as IBM's documentation shows it."""
-    values = (str(number), "0", state, name, "Nov 21 05:58", "", "")
-    return dict(zip(fake_lsf.FIELDS.upper().split(), values), **changes)
-
-
-def lsf_document(records):
-    """Return the output of bjobs -o ... -json."""
-    return json.dumps({"COMMAND": "bjobs", "JOBS": len(records), "RECORDS": records}, indent=1) + "\n"
-
-
-def _pbspro_record(number, name, state):
-    times = {"ctime": "Fri Nov 20 21:54:42 2026", "stime": "Fri Nov 20 21:54:43 2026"}
-    return f"{number}.pbs", dict(times, Job_Name=name, Job_Owner="me@login", job_state=state, Hold_Types="n")
-
-
-def pbspro_document(records):
-    """Return the output of qstat -F json."""
-    return json.dumps({"pbs_version": "23.06.06", "Jobs": dict(records)}, indent=4) + "\n"
-
-
-def _torque_record(number, name, state):
-    return (
-        f"<Job><Job_Id>{number}.server</Job_Id><Job_Name>{name}</Job_Name><Job_Owner>me@login</Job_Owner>"
-        f"<job_state>{state}</job_state><ctime>1795243993</ctime><start_time>1795243994</start_time></Job>"
-    )
-
-
-def _torque_document(records):
-    return f"<Data>{''.join(records)}</Data>\n"
-
-
-def _sge_record(number, name, state):
-    return gridengine_output.record(state, str(number), "", name)
-
-
-def _sge_document(records):
-    return gridengine_output.listing(*records)
-
-
-def _htcondor_record(number, name, state):
-    return htcondor_output.ad(ClusterId=number, ProcId=0, GlideinJobName=name, JobStatus=state)
-
-
-def _htcondor_document(records):
-    return htcondor_output.printed(*records)
-
-
-# Name -> (batch system, record, document, states: queued, unknown).
+SUBMITTED = 1795243993  # Sat Nov 21 06:53:13 2026
+JSON = ["-o", fake_lsf.FIELDS, "-json"]
+# Name -> (batch system, function of the jobs, states: queued and unknown).
 LISTINGS = {
-    "slurm": ("slurm", _slurm_record, _slurm_document, ("PENDING", "DREAMING")),
-    "sge": ("sge", _sge_record, _sge_document, ("qw", "Xqw")),
-    "uge": ("uge", _sge_record, _sge_document, ("qw", "V")),
-    "lsf": ("lsf", lsf_record, lsf_document, ("PEND", "DREAM")),
-    "lsf -W": ("lsf", _lsf_wide_record, _lsf_wide_document, ("PEND", "DREAM")),
-    "pbspro": ("pbspro", _pbspro_record, pbspro_document, ("Q", "Z")),
-    "torque": ("torque", _torque_record, _torque_document, ("Q", "Z")),
-    "htcondor": ("htcondor", _htcondor_record, _htcondor_document, (1, 8)),
+    "slurm": ("slurm", _printer(fake_slurm.FakeSlurm, _of_slurm), ("PENDING", "DREAMING")),
+    "sge": ("sge", _of_sge, ("qw", "Xqw")),
+    "uge": ("uge", _of_sge, ("qw", "V")),
+    "lsf": ("lsf", _printer(fake_lsf.FakeSpectrumLsf, lambda fake, jobs: fake.listing(jobs, JSON)), ("PEND", "DREAM")),
+    "lsf -W": ("lsf", _printer(fake_lsf.FakeLsf, lambda fake, jobs: fake.listing(jobs, ["-W"])), ("PEND", "DREAM")),
+    "pbspro": ("pbspro", _printer(fake_pbs.FakePbsPro, _of_pbs, ".pbs"), ("Q", "Z")),
+    "torque": ("torque", _printer(fake_pbs.FakeTorque, _of_pbs, ".server"), ("Q", "Z")),
+    "htcondor": ("htcondor", _of_htcondor, (1, 8)),
 }
 NOISE = [(NOTICE, ""), ("", "\n" + NOTICE), (LSF_RETRIES, ""), ("CLUSTER: a\n", "")]
 
 
 def listing(name, *jobs):
     """Return what the listing command prints for jobs (number, name, state)."""
-    _kind, record, document, _states = LISTINGS[name]
-    return document([record(*job) for job in jobs])
+    return LISTINGS[name][1](jobs)

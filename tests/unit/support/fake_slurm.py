@@ -48,9 +48,9 @@ class FakeSlurm(FakeQueue):
         parser.add_argument("script")
         options = parser.parse_args(arguments)
         directives = {}
-        for line in Path(options.script).read_text().splitlines():
-            if line.startswith("#SBATCH --"):
-                name, equals, value = line[len("#SBATCH --") :].strip().partition("=")
+        for text in Path(options.script).read_text().splitlines():
+            if text.startswith("#SBATCH --"):
+                name, equals, value = text[len("#SBATCH --") :].strip().partition("=")
                 if name not in DIRECTIVES and not (name in DIRECTIVES_WITH_VALUE.split() and equals):
                     _refuse("sbatch", f"unrecognized option '--{name}'")
                 directives[name] = value
@@ -90,7 +90,7 @@ class FakeSlurm(FakeQueue):
             fail(1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
         # Another job of the user is in a state that no version of Slurm has.
         jobs = [*state["jobs"], self.job("990", "sim | 1", "DREAMING")]
-        lines = ("" if options.h else HEADER) + "".join(_line(job, options.o) for job in jobs)
+        lines = ("" if options.h else HEADER) + "".join(line(job, options.o) for job in jobs)
         printed = {"garbage": "slurm_load_jobs: what?\n", "empty": "", "cut": HEADER[:-4]}
         sys.stdout.write(printed.get(mode, NOTICE + lines))
 
@@ -118,10 +118,11 @@ def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c"):
     running = {"state": "RUNNING", "started": "2026-11-20T12:05:00", "reason": ""}
     for task in range(1, ours + 1):
         jobs.append(fake.job(f"{others + 1}_{task}", name, **(running if task % 2 else {})))
-    return HEADER + "".join(map(_line, jobs))
+    return HEADER + "".join(map(line, jobs))
 
 
-def _line(job, form=FORMAT):
+def line(job, form=FORMAT):
+    """Return a job's line in a format of squeue -o."""
     values = {"%i": job["id"], "%T": job["state"], "%V": _time(job["submitted"]), "%r": job["reason"] or "None"}
     values.update({"%S": _time(job["started"]) if job["started"] else "N/A", "%j": job["name"]})
     return re.sub("%[a-zA-Z]", lambda match: values[match.group()], form) + "\n"

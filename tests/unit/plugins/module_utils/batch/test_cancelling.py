@@ -41,7 +41,7 @@ STARTED = {"pbspro": ("R", ".pbs"), "torque": ("R", ".server"), "sge": ("r", "")
 @pytest.mark.parametrize("kind", sorted(STARTED))
 def test_jobs_that_started_after_the_count_are_not_cancelled(kind):
     running, server = STARTED[kind]
-    queued = LISTINGS[kind][3][0]
+    queued = LISTINGS[kind][2][0]
     ids = [f"{number}{server}" for number in (1, 2, 3)]
     made = answering(kind, listing(kind, (1, OURS, running), (2, OURS, queued)), "")
     assert made.cancel("me", ids) == ids[1:2]

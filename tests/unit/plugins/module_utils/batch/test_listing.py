@@ -125,14 +125,14 @@ def test_states_are_mapped(form, expected, state):
 
 @every_listing
 def test_another_job_in_an_unknown_state_is_ignored(form):
-    queued, unknown = LISTINGS[form][3]
+    queued, unknown = LISTINGS[form][2]
     found = parse(form, listing(form, (1, "sim", unknown), (2, OURS, queued), (3, "sim", unknown)))
     assert [(job.name, job.state) for job in found if job.name == OURS] == [(OURS, QUEUED)]
 
 
 @every_listing
 def test_a_job_of_ours_in_an_unknown_state_is_present_and_named_and_never_cancelled(form):
-    queued, unknown = LISTINGS[form][3]
+    queued, unknown = LISTINGS[form][2]
     found = parse(form, listing(form, (1, OURS, unknown), (2, OURS, queued)))
     assert [(job.name, job.cancellable) for job in found if job.state in (QUEUED, RUNNING)] == [
         (OURS, False),
@@ -145,14 +145,14 @@ def test_a_job_of_ours_in_an_unknown_state_is_present_and_named_and_never_cancel
     "form, owner",
     [
         *((form, owner) for form in ("pbspro", "torque") for owner in (
-            "me2@login", "xme@login", "me", "other@me", "ME@login",
+            "me2@pbshost", "xme@pbshost", "me", "other@me", "ME@pbshost",
         )),
         ("sge", "other"),
     ],
 )  # fmt: skip
 def test_only_jobs_of_exactly_this_user_are_counted(form, owner):
-    queued = LISTINGS[form][3][0]
-    ours, theirs = listing(form, (1, OURS, queued)), ">me<" if form == "sge" else "me@login"
+    queued = LISTINGS[form][2][0]
+    ours, theirs = listing(form, (1, OURS, queued)), ">me<" if form == "sge" else "me@pbshost"
     assert len(parse(form, ours)) == 1
     assert parse(form, ours.replace(theirs, f">{owner}<" if form == "sge" else owner)) == []
 
@@ -163,7 +163,7 @@ def test_only_jobs_of_exactly_this_user_are_counted(form, owner):
 @every_listing
 @pytest.mark.parametrize("before, after", NOISE)
 def test_jobs_are_read_in_spite_of_other_text(form, before, after):
-    queued = LISTINGS[form][3][0]
+    queued = LISTINGS[form][2][0]
     printed = before + listing(form, (1, OURS, queued), (2, "sim", queued)) + after
     found = printing(LISTINGS[form][0], printed).jobs("me")
     assert [(job.name, job.state) for job in found if job.name == OURS] == [(OURS, QUEUED)]
@@ -171,28 +171,28 @@ def test_jobs_are_read_in_spite_of_other_text(form, before, after):
 
 @pytest.mark.parametrize("form", ["slurm", "lsf -W"])
 def test_jobs_are_read_in_spite_of_text_between_them(form):
-    _kind, record, document, (queued, _unknown) = LISTINGS[form]
-    assert len(parse(form, document([record(1, OURS, queued), NOTICE, record(2, OURS, queued)]))) == 2
+    lines = listing(form, *((number, OURS, LISTINGS[form][2][0]) for number in (1, 2))).splitlines(True)
+    assert len(parse(form, "".join([*lines[:2], NOTICE, *lines[2:]]))) == 2
 
 
 @pytest.mark.parametrize(
     "form, old, new, removal",
     [
-        ("slurm", "2026-11-21T03:30:54", "soon", "scancel 1"),
+        ("slurm", "2026-11-21T06:53:13", "soon", "scancel 1"),
         ("slurm", "N/A", "soon", "scancel 1"),
         ("slurm", "1|PENDING|", "PENDING|", None),
-        ("lsf", "Nov 21 05:58", "soon", "bkill 1"),
-        ("lsf -W", "11/20-22:06:19", "11/31-22:06:19", "bkill 1"),
-        ("pbspro", "Fri Nov 20", "soon", "qdel 1.pbs"),
+        ("lsf", "Nov 21 06:53", "soon", "bkill 1"),
+        ("lsf -W", "11/21-06:53:13", "11/31-06:53:13", "bkill 1"),
+        ("pbspro", "Nov 21 06:53:13", "soon", "qdel 1.pbs"),
         ("pbspro", '"Job_Owner"', '"Owner"', None),
         ("torque", "1795243993", "soon", "qdel 1.server"),
-        ("torque", "<Job_Owner>me@login</Job_Owner>", "", None),
+        ("torque", "<Job_Owner>me@pbshost</Job_Owner>", "", None),
         ("sge", "2026-11-21T06:53:13", "soon", "qdel 1"),
         ("htcondor", "1795244255", '"soon"', None),
     ],
 )
 def test_only_an_unreadable_job_of_ours_is_an_error_that_names_how_to_remove_it(form, old, new, removal):
-    queued = LISTINGS[form][3][0]
+    queued = LISTINGS[form][2][0]
     assert parse(form, listing(form, (1, "sim", queued)).replace(old, new)) == []
     with pytest.raises(OutputError, match=f"{LISTINGS[form][0]}: cannot read ") as raised:
         parse(form, listing(form, (1, OURS, queued)).replace(old, new))
@@ -221,10 +221,9 @@ def test_the_cost_of_reading_a_queue_grows_in_proportion_to_its_length(form):
 def test_a_list_that_ends_within_a_line_is_refused(form):
     printed = BIG_QUEUES[form](1, 3)
     for kept in (-1, -9, -30):
+        answers = [printed[:kept]] if form != "lsf -W" else [refused("usage", 255), printed[:kept]]
         with pytest.raises(OutputError, match=" was truncated after [0-9]+ characters"):
-            answering(
-                LISTINGS[form][0], refused("usage", 255) if form == "lsf -W" else printed[:kept], printed[:kept]
-            ).jobs("me")
+            answering(LISTINGS[form][0], *answers).jobs("me")
 
 
 @pytest.mark.parametrize("form", ["pbspro", "torque"])

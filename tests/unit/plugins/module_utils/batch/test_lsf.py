@@ -4,6 +4,7 @@
 import calendar
 import contextlib
 import getpass
+import json
 import shlex
 import subprocess
 import time
@@ -21,7 +22,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_script
 from ansible_collections.glidein.ops.tests.unit.support import batch_systems, fake_lsf
-from ansible_collections.glidein.ops.tests.unit.support.batch_systems import OURS, lsf_document, lsf_record, refused
+from ansible_collections.glidein.ops.tests.unit.support.batch_systems import OURS, refused
 from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import answers, failure
@@ -46,7 +47,9 @@ def answering(*replies):
 
 def document(*changes):
     """Return the output of bjobs -o ... -json for jobs of this collection with these values."""
-    return lsf_document([dict(lsf_record(7, OURS, "PEND"), **one) for one in changes])
+    values = dict(zip(fake_lsf.FIELDS.upper().split(), ("7", "0", "PEND", OURS, "Nov 21 05:58", "", "")))
+    records = [dict(values, **one) for one in changes]
+    return json.dumps({"COMMAND": "bjobs", "JOBS": len(records), "RECORDS": records}) + "\n"
 
 
 def parsed(**record):

@@ -8,7 +8,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch import make_sche
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support import fake_pbs
-from ansible_collections.glidein.ops.tests.unit.support.batch_systems import OURS, pbspro_document
+from ansible_collections.glidein.ops.tests.unit.support.batch_systems import OURS
 from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RECORDED
 from hypothesis import given
@@ -23,6 +23,10 @@ SUBMITTED = 1795211682  # date -u -d 'Fri Nov 20 21:54:42 2026' +%s
 pbspro = make_scheduler("pbspro")
 
 
+def document(jobs):
+    return json.dumps({"pbs_version": "23.06.06", "Jobs": dict(jobs)})
+
+
 def job(job_id="5.pbshost", letter="Q", **changes):
     attributes = dict(RECORDED_TASK, Job_Name=OURS, job_state=letter, comment="", Hold_Types="n", **changes)
     return job_id, {key: value for key, value in attributes.items() if value is not None}
@@ -33,7 +37,7 @@ RECORDED_ARRAY = _PARENT_AND_TASK["Jobs"]["4[].pbshost"]
 
 
 def parsed(*jobs):
-    return pbspro.parse_list(pbspro_document(jobs), "pbsuser")
+    return pbspro.parse_list(document(jobs), "pbsuser")
 
 
 def test_a_recorded_job_is_read():
@@ -105,19 +109,19 @@ OLD = """\
         "pbshost:\nJob ID  Username\n",
         '{"pbs_version": "23", "Jobs": []}',
         '{"pbs_version": "23", "Jobs": {"5.pbshost": 1}}',
-        pbspro_document([job(Job_Owner=None)]),
-        pbspro_document([job(ctime=None)]),
-        pbspro_document([job(ctime="yesterday")]),
-        pbspro_document([job(ctime="Fri Now 20 21:54:42 2026")]),
-        pbspro_document([job(ctime="Fri Nov 20 25:54:42 2026")]),
-        pbspro_document([job(letter="R", stime="-")]),
-        pbspro_document([job(letter="")]),
-        pbspro_document([job("x.y z")]),
-        pbspro_document([job("5[1-3].pbshost")]),
+        document([job(Job_Owner=None)]),
+        document([job(ctime=None)]),
+        document([job(ctime="yesterday")]),
+        document([job(ctime="Fri Now 20 21:54:42 2026")]),
+        document([job(ctime="Fri Nov 20 25:54:42 2026")]),
+        document([job(letter="R", stime="-")]),
+        document([job(letter="")]),
+        document([job("x.y z")]),
+        document([job("5[1-3].pbshost")]),
         RUNNING_JOB + RUNNING_JOB,
         CUT,
         OLD + OLD,
-        pbspro_document([("4[].pbshost", dict(RECORDED_ARRAY, Job_Name=OURS))]),  # an array without its tasks
+        document([("4[].pbshost", dict(RECORDED_ARRAY, Job_Name=OURS))]),  # an array without its tasks
     ],
 )
 def test_unparsable_output_is_an_error(text):
