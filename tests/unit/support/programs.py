@@ -29,8 +29,27 @@ def run_program(argv, environment, stdin=None, rc=0):
     return done
 
 
-class Outputs:
-    """The part of a stand-in for command.Runner that returns both outputs: run's answer, and an empty one."""
+class Answering:
+    """A stand-in for command.Runner that returns or raises its answers in turn, and then the last one again.
+
+    called: the argument lists; stdin: the file that the last command read.
+    """
+
+    timeout_s = 60
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.called = []
+        self.environment = {}
+        self.stdin = None
+
+    def run(self, argv, stdin=None):
+        self.called.append(argv)
+        self.stdin = stdin
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def outputs(self, argv, **options):
         return self.run(argv, **options), ""

@@ -299,7 +299,7 @@ def test_the_log_directory_of_the_site_is_used(run, tmp_path, home):
 def test_the_whole_report_of_a_job_of_lsf(tmp_path, monkeypatch, home):
     """Run the real script as a job of the stand-in for LSF, in the environment that LSF sets."""
     monkeypatch.setenv("FAKE_BATCH_RUN", "1")
-    fake = FakeLsf(tmp_path / "lsf", "openlava")
+    fake = FakeLsf(tmp_path / "lsf")
     monkeypatch.setenv("PATH", fake.bin + os.pathsep + os.environ["PATH"])
     options = dict(site_options(home), scheduler="lsf", script=node_report_script())
     home.parent.mkdir()
