@@ -15,7 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinE
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.modules import glideins
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options, token
-from ansible_collections.glidein.ops.tests.unit.support.fake_pbspro import FakePbsPro
+from ansible_collections.glidein.ops.tests.unit.support.fake_pbs import FakePbsPro
 from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits
 
 CORE = job_name("glidein", "lab", "main", "core")
@@ -434,6 +434,6 @@ def test_pbs_professional_gets_plain_jobs_because_it_refuses_arrays_that_must_no
     pbspro = FakePbsPro(tmp_path / "pbs")
     monkeypatch.setenv("PATH", pbspro.bin + os.pathsep + os.environ["PATH"])
     result = run({"main": 2}, scheduler="pbspro")
-    assert [(one["count"], one["job_id"]) for one in result["submitted"]] == [(1, "0.pbshost"), (1, "1.pbshost")]
+    assert [(one["count"], one["job_id"]) for one in result["submitted"]] == [(1, "1.pbshost"), (1, "2.pbshost")]
     assert "\n#PBS -r n\n" in result["scripts"][0]["content"]
     assert [call[:-1] for call in pbspro.calls("qsub")] == [[], []]
