@@ -85,7 +85,7 @@ class JobClass(NamedTuple):
 
 
 def job_classes_of(groups, matcher, sites, order, now_s):
-    """Return the job classes of all groups in the order in which they are served (see options.ORDER_KEYS)."""
+    """Return the job classes of all groups in the order in which they are served (see glidein_order)."""
     by_user = _sites_refer_to_users(matcher, sites)
     found = []
     for group in sorted(groups, key=lambda group: order_key(group, order)):
