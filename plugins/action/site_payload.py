@@ -12,7 +12,7 @@ import os
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
-    plain,
+    read_variable,
     settings,
     why_unreadable,
 )
@@ -23,13 +23,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payloa
     tarball_list,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.plugin_utils.task_variables import TaskVariables
 
-ARGUMENT_SPEC = {
-    "tarball_dir": {"type": "str", "required": True},
-    "cache_dir": {"type": "path", "required": True},
-    "credential_only": {"type": "bool", "default": False},
-}
+ARGUMENT_SPEC = {"credential_only": {"type": "bool", "default": False}}
 VARIABLES = (
+    "glidein_cache_dir",
     "glidein_checks_dir",
     "glidein_credential",
     "glidein_credential_file",
@@ -68,9 +66,12 @@ class ActionModule(ActionBase):
         is_token, supplied = site["glidein_credential"] == "token", site["glidein_tarball_file"]
         owner = f"{site['glidein_site']}-supplied" if supplied else managers[0]
         # Deployment and host are in the path because one controller may serve several pools.
-        cache = os.path.join(options["cache_dir"], f"{site['glidein_deployment']}-{owner}")
-        list_path = os.path.join(cache if supplied else options["tarball_dir"], LISTS[site["glidein_credential"]])
-        token_path = os.path.join(options["tarball_dir"], "tokens", site["glidein_site"])
+        cache = os.path.join(os.path.expanduser(site["glidein_cache_dir"]), f"{site['glidein_deployment']}-{owner}")
+        # The variable of the role tarball.
+        of_manager = task_vars["hostvars"][managers[0]] if managers[0] else {}
+        tarball_dir = read_variable(of_manager, "tarball_dir")[0] or "/var/lib/glidein-ops"
+        list_path = os.path.join(cache if supplied else tarball_dir, LISTS[site["glidein_credential"]])
+        token_path = os.path.join(tarball_dir, "tokens", site["glidein_site"])
         central = {}
         if not supplied and not options["credential_only"]:
             central["glidein_tarball_file"] = list_path
@@ -88,19 +89,13 @@ class ActionModule(ActionBase):
             text = contents[list_path] if list_path in contents else _supplied_list(list_path, supplied)
             tarballs = selected_tarballs(tarball_list(text), site, list_path)
             found["sources"] = site_sources(site, tarballs, cache, task_vars.get("inventory_dir"))
-            found["fetched"] = [] if supplied or site["glidein_tarball_url"] else tarballs
+            fetched = [] if supplied or site["glidein_tarball_url"] else tarballs
+            found["fetched"] = [dict(one, src=os.path.join(tarball_dir, one["file"])) for one in fetched]
         return found
 
     def _variables(self, task_vars):
         """Return the host's variables with their defaults. Raises InputError."""
-        given = {}
-        for name in VARIABLES:
-            try:
-                given[name] = plain(self._templar.template(task_vars.get(name)))
-            # Of any type: the variable may refer to an undefined one, or be in a vault with another password.
-            except Exception as error:  # pylint: disable=broad-exception-caught
-                raise InputError(f"{name}: {why_unreadable(error, str(error))}") from error
-        site = dict(settings(given, *VARIABLES), glidein_site=given["glidein_site"] or task_vars["inventory_hostname"])
+        site = settings(TaskVariables(self._templar, task_vars), *VARIABLES)
         if site["glidein_tarball_url"] and site["glidein_credential"] != "token":
             raise InputError(
                 f"glidein_tarball_url={site['glidein_tarball_url']} with glidein_credential=pool_password: every "

@@ -19,14 +19,6 @@ extends_documentation_fragment:
   - glidein.ops.attributes
   - glidein.ops.attributes.info
 options:
-  tarball_dir:
-    description: The directory of tarballs and tokens on the central manager.
-    type: str
-    required: true
-  cache_dir:
-    description: The directory of the controller that caches tarballs.
-    type: path
-    required: true
   credential_only:
     description: Collect the token only.
     type: bool
@@ -36,8 +28,6 @@ options:
 EXAMPLES = r"""
 - name: Collect the payload and the credential
   glidein.ops.site_payload:
-    tarball_dir: /var/lib/glidein-ops
-    cache_dir: ~/.cache/glidein.ops
   delegate_to: "{{ groups.glidein_central_manager | first }}"
   become: true
   register: payload
@@ -64,7 +54,7 @@ sources:
   type: list
   elements: dict
 fetched:
-  description: The tarballs to fetch from the central manager, with C(name), C(file) and C(sha256).
+  description: The tarballs to fetch from the central manager, with C(name), C(src), C(file) and C(sha256).
   returned: always
   type: list
   elements: dict

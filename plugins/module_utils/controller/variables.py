@@ -119,6 +119,10 @@ VARIABLES = {
         check=choice("priority", "spread")),
     "glidein_budget": Variable(
         "mapping", {}, SITE, "core-hours that all entries of the site may use", pull=True, check=ANYTHING),
+    "glidein_cache_dir": Variable(
+        "text",
+        "{{ lookup('ansible.builtin.env', 'XDG_CACHE_HOME') | default('~/.cache', true) }}/glidein.ops",
+        POOL, "directory of the controller that caches tarballs and packages"),
     "glidein_ce": Variable("text", "", SITE, "the HTCondor-CE, HOST or HOST:PORT", pull=True),
     "glidein_ce_token_command": Variable(
         "list", [], SITE, "argument list of a command that prints a new token for the CE", pull=True),

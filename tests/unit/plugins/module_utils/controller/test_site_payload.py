@@ -87,7 +87,6 @@ def test_a_home_directory_is_found(tmp_path, monkeypatch):
 NATIVE = "native x86_64 2.41 23.9.6 x86_64_Debian13 0123abcd native.tar.gz"
 ARM = "arm aarch64 2.34 23.9.6 aarch64_AlmaLinux9 4567 arm.tar.gz"
 TOKEN = "e30.e30.c2ln"  # noqa: S105
-OPTIONS = {"tarball_dir": "/var/lib/glidein-ops", "cache_dir": "/cache", "credential_only": False}
 
 
 def test_a_list_of_tarballs_is_parsed_by_line():
@@ -121,12 +120,18 @@ FILES = {
 }
 
 
-def collected(files=FILES, options=None, check_mode=False, managers=("cm",), **variables):
-    """Return what is installed at the site lab."""
-    groups = {"glidein_central_manager": list(managers)}
-    task_vars = {"inventory_hostname": "login", "groups": groups, "glidein_site": "lab", **variables}
+def collected(files=FILES, credential_only=False, check_mode=False, managers=("cm",), of_manager=None, **variables):
+    """Return what is installed at the site lab. of_manager: variables of the central manager."""
+    task_vars = {
+        "inventory_hostname": "login",
+        "groups": {"glidein_central_manager": list(managers)},
+        "hostvars": {"cm": of_manager or {}},
+        "glidein_site": "lab",
+        "glidein_cache_dir": "/cache",
+        **variables,
+    }
     action = CentralManager(files, check_mode)
-    return action._collected({**OPTIONS, **(options or {})}, action._variables(task_vars), task_vars)
+    return action._collected({"credential_only": credential_only}, action._variables(task_vars), task_vars)
 
 
 def test_token_and_tarballs_come_from_the_central_manager():
@@ -170,7 +175,7 @@ def test_checks_of_the_operator_come_after_those_of_the_collection(tmp_path):
 
 
 def test_a_renewal_collects_the_token_only():
-    found = collected(files={"/var/lib/glidein-ops/tokens/lab": TOKEN}, options={"credential_only": True})
+    found = collected(files={"/srv/tokens/lab": TOKEN}, of_manager={"tarball_dir": "/srv"}, credential_only=True)
     assert found == {"credential": TOKEN, "cache": "/cache/glidein-cm"}
 
 
@@ -187,17 +192,17 @@ def test_files_that_the_central_manager_lacks_are_named_and_not_an_error_in_chec
 def test_token_and_tarball_can_be_files_of_the_controller(tmp_path):
     (tmp_path / "token").write_text(f"{TOKEN}\n")
     supplied = {"glidein_credential_file": str(tmp_path / "token"), "glidein_tarball_file": "condor.tar.gz"}
-    options = {"cache_dir": str(tmp_path)}
+    supplied["glidein_cache_dir"] = str(tmp_path)
     with pytest.raises(InputError, match=r"glidein_tarball_file=condor.tar.gz has no etc/pool_password: set "):
-        collected(options=options, managers=(), **supplied)
+        collected(managers=(), **supplied)
     (tmp_path / "glidein-lab-supplied").mkdir()
     (tmp_path / "glidein-lab-supplied/tarballs.list").write_text(f"{NATIVE}\n")
-    found = collected(options=options, managers=(), **supplied)
+    found = collected(managers=(), **supplied)
     assert (found["credential"], found["fetched"]) == (f"{TOKEN}\n", [])
     assert found["sources"][-1]["src"] == f"{tmp_path}/glidein-lab-supplied"
     (tmp_path / "token").write_text("no token\n")
     with pytest.raises(InputError, match=r"token is not an IDTOKEN: expected one line of three parts with dots"):
-        collected(options=options, managers=(), **supplied)
+        collected(managers=(), **supplied)
 
 
 def test_an_invalid_variable_is_named():
