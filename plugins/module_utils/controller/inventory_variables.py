@@ -9,6 +9,7 @@ Controller only.
 import functools
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -38,7 +39,7 @@ def read_variables(host, variables, *names):
     return [value for value, _error in found]
 
 
-def settings(variables, *names):
+def settings(variables: Any, *names: str) -> dict:
     """Return variables of a host in their normal form, with their defaults. Raises InputError with all problems.
 
     variables: hostvars[host].
@@ -49,7 +50,7 @@ def settings(variables, *names):
     return values
 
 
-def checked(variables, *names):
+def checked(variables: Any, *names: str) -> tuple:
     """Return (variables of a host in their normal form, with their defaults; errors). variables: hostvars[host]."""
     found = {name: read_variable(variables, name) for name in names}
     problems = [error for _value, error in found.values() if error]
@@ -58,7 +59,7 @@ def checked(variables, *names):
 
 
 @functools.lru_cache(maxsize=None)
-def _spec(names):
+def _spec(names: tuple) -> Spec:
     """Return the Spec of these variables."""
     return Spec({name: VARIABLES[name].argument_spec() for name in names})
 

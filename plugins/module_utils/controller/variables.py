@@ -9,7 +9,7 @@ the names that the role pull copies.
 """
 
 import re
-from typing import Any, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.validation import (
@@ -23,14 +23,16 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import (
 )
 
 
-def _boolean(value):
+def _boolean(value: Any) -> bool:
     try:
         return boolean(value)
     except TypeError:
         raise ValueError(value) from None
 
 
-def _instance(kind):
+def _instance(kind: type) -> Callable[[Any], Any]:
+    """Return a function that returns instances of a type and raises ValueError for others."""
+
     def convert(value):
         if not isinstance(value, kind):
             raise ValueError(value)
@@ -39,7 +41,7 @@ def _instance(kind):
     return convert
 
 
-def _text(pattern, expected):
+def _text(pattern: str, expected: str) -> Type:
     """Return the type of texts that match a pattern."""
 
     def convert(value):
@@ -50,7 +52,7 @@ def _text(pattern, expected):
     return Type(expected, convert, is_text=True)
 
 
-def _port(value):
+def _port(value: Any) -> int:
     number = integer(value)
     if number is None or number not in (0, *range(1024, 65536)):
         raise ValueError(value)

@@ -50,8 +50,12 @@ def plan_options(raw=None):
     raw = raw or {}
     limits = {key: number for key, number in (raw.get("limits") or {}).items() if number is not None}
     guard = None if raw.get("guard") is False else dict(GUARD, **(raw.get("guard") or {}))
-    order = VARIABLES["glidein_order"].default if raw.get("order") is None else raw["order"]
-    return {"allocation": raw.get("allocation") or "priority", "order": order, "limits": limits, "guard": guard}
+    return {
+        "allocation": raw.get("allocation") or VARIABLES["glidein_allocation"].default,
+        "order": VARIABLES["glidein_order"].default if raw.get("order") is None else raw["order"],
+        "limits": limits,
+        "guard": guard,
+    }
 
 
 def _option(key):

@@ -9,9 +9,11 @@ import re
 
 import pytest
 import yaml
+from ansible_collections.glidein.ops.plugins.action import ssh_session
 from ansible_collections.glidein.ops.plugins.doc_fragments.site import ModuleDocFragment
 from ansible_collections.glidein.ops.plugins.module_utils import scheduler_variables
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import PREFIX
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import master
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import EACH, POOL, SITE, VARIABLES
 
 ROOT = pathlib.Path(__file__).parents[5]
@@ -99,6 +101,14 @@ def test_pull_mode_copies_the_variables_that_options_come_from():
     of_modules |= {name for variables in scheduler_variables.VARIABLES.values() for name in variables.values()}
     # The key of the bucket stays on the controller; the role pull refuses glidein_log_s3.
     assert {name for name in of_modules if not VARIABLES[name].pull} == {"glidein_log_s3"}
+
+
+def test_sessions_have_the_defaults_of_the_table():
+    spec = {"glidein_ssh_persist": "persist", "glidein_ssh_login_timeout": "timeout"}
+    assert {name: ssh_session.ARGUMENT_SPEC[option]["default"] for name, option in spec.items()} == {
+        name: VARIABLES[name].default for name in spec
+    }
+    assert VARIABLES["glidein_ssh_session_dir"].default == master.DIRECTORY
 
 
 @pytest.mark.parametrize("module", EACH)
