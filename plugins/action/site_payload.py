@@ -8,6 +8,7 @@ The task is delegated to the central manager, from which the list of tarballs an
 
 import base64
 import os
+from typing import Any, Dict
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
@@ -52,7 +53,14 @@ class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
-        nothing = {"error": "", "missing": [], "credential": None, "sources": [], "fetched": [], "cache": None}
+        nothing: Dict[str, Any] = {
+            "error": "",
+            "missing": [],
+            "credential": None,
+            "sources": [],
+            "fetched": [],
+            "cache": None,
+        }
         result.update(nothing, changed=False)
         try:
             result.update(self._collected(options, self._variables(task_vars), task_vars))
@@ -82,7 +90,7 @@ class ActionModule(ActionBase):
         if missing:
             # In check mode before the first deployment.
             return {"missing": missing}
-        found = {"cache": cache}
+        found: Dict[str, Any] = {"cache": cache}
         if is_token:
             found["credential"] = contents.get(token_path) or self._supplied_token(site["glidein_credential_file"])
         if not options["credential_only"]:

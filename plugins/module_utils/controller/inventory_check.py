@@ -5,7 +5,7 @@
 
 import os
 import time
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
@@ -56,7 +56,8 @@ def inventory_errors(
     """
     managers = groups.get("glidein_central_manager", [])
     others = [host for host in [*managers, *groups.get("glidein_demand_server", [])] if host not in hosts]
-    found = unknown_variables(hostvars, list(dict.fromkeys([*hosts, *others])))
+    found: List[Tuple[Optional[str], Optional[str]]] = []
+    found += unknown_variables(hostvars, list(dict.fromkeys([*hosts, *others])))
     found += [(host, error) for host in others for error in unquoted_names(hostvars[host], {})]
     renewal = None
     if managers:
@@ -173,7 +174,7 @@ def _renewal(hostvars: Any, manager: str) -> tuple:
 
 def _by_error(found: list) -> list:
     """Return one line for each error. found: [(host or None, error or None)]."""
-    hosts = {}
+    hosts: Dict[str, List[str]] = {}
     for host, error in dict.fromkeys(found):
         if error:
             hosts.setdefault(error, []).extend([host] if host else [])

@@ -8,6 +8,7 @@ Controller only.
 
 import os
 import re
+from typing import Any, Dict, List, Optional
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -23,7 +24,7 @@ _TOKEN = re.compile(r"^[A-Za-z0-9_-]+[.][A-Za-z0-9_-]+[.][A-Za-z0-9_-]+\Z")
 _NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._+-]*\Z")
 
 
-def tarball_list(text):
+def tarball_list(text: str) -> List[Dict[str, str]]:
     """Return the tarballs of a list of the role tarball: mappings of the fields of each line, and `line`.
 
     Raises InputError if a line has another number of fields.
@@ -37,7 +38,7 @@ def tarball_list(text):
     return tarballs
 
 
-def selected_tarballs(tarballs, site, path):
+def selected_tarballs(tarballs: List[Dict[str, str]], site: Dict[str, Any], path: str) -> List[Dict[str, str]]:
     """Return the tarballs that the site's nodes need. Raises InputError if one is missing.
 
     tarballs: of tarball_list; site: its variables; path: of the list.
@@ -50,7 +51,7 @@ def selected_tarballs(tarballs, site, path):
     return [tarball for tarball in tarballs if not wanted or tarball["name"] in wanted]
 
 
-def check_token(text, path):
+def check_token(text: str, path: str) -> str:
     """Return a supplied token as it is installed. Raises InputError if it is none. path: of its file."""
     token = text.rstrip()
     if not _TOKEN.match(token):
@@ -61,7 +62,9 @@ def check_token(text, path):
     return f"{token}\n"
 
 
-def site_sources(site, tarballs, cache, inventory_dir):
+def site_sources(
+    site: Dict[str, Any], tarballs: List[Dict[str, str]], cache: str, inventory_dir: Optional[str]
+) -> List[Dict[str, Any]]:
     """Return the `sources` of the module file_tree for a version of the payload. Raises InputError.
 
     site: its variables; tarballs: of selected_tarballs, which lie in the directory cache on the controller.
@@ -85,13 +88,15 @@ def site_sources(site, tarballs, cache, inventory_dir):
     return sources
 
 
-def payload_sources(files, wrapper, inventory_dir):
+def payload_sources(files: Any, wrapper: Any, inventory_dir: Optional[str]) -> List[Dict[str, Any]]:
     """Return the `sources` of the module file_tree. Raises InputError with all problems.
 
     files: paths of files and directories; wrapper: path of a program, or ""; inventory_dir: where relative paths begin,
     or None.
     """
-    problems, sources, names = [], [], {}
+    problems: List[str] = []
+    sources: List[Dict[str, Any]] = []
+    names: Dict[str, str] = {}
     if not isinstance(files, list):
         raise InputError(invalid("glidein_payload_files", files, "a list of paths on the controller"))
     for number, given in enumerate(files):
@@ -121,7 +126,7 @@ def payload_sources(files, wrapper, inventory_dir):
     return sources
 
 
-def _path(problems, variable, given, inventory_dir):
+def _path(problems: List[str], variable: str, given: Any, inventory_dir: Optional[str]) -> Optional[str]:
     if not isinstance(given, str) or not given.strip():
         problems.append(invalid(variable, given, "a path on the controller"))
         return None
@@ -134,7 +139,7 @@ def _path(problems, variable, given, inventory_dir):
     return os.path.normpath(path)
 
 
-def _wrapper_problems(path):
+def _wrapper_problems(path: str) -> List[str]:
     """Return why a file cannot be a job wrapper."""
     if not os.path.isfile(path):
         return [f"glidein_job_wrapper: {path} is not a file of the controller"]

@@ -33,7 +33,7 @@ def _boolean(value: Any) -> bool:
 def _instance(kind: type) -> Callable[[Any], Any]:
     """Return a function that returns instances of a type and raises ValueError for others."""
 
-    def convert(value):
+    def convert(value: Any) -> Any:
         if not isinstance(value, kind):
             raise ValueError(value)
         return value
@@ -44,7 +44,7 @@ def _instance(kind: type) -> Callable[[Any], Any]:
 def _text(pattern: str, expected: str) -> Type:
     """Return the type of texts that match a pattern."""
 
-    def convert(value):
+    def convert(value: Any) -> Any:
         if not re.match(rf"({pattern})\Z", _instance(str)(value)):
             raise ValueError(value)
         return value

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The options of the plan, which hold for the whole deployment: the keys of mappings, their defaults and ranges."""
 
+from typing import Any, Dict, Optional
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import LIMIT_KEYS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import BOOLEAN, VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec, whole_number
@@ -23,15 +25,15 @@ _LEAST = {"ramp_first": 1, "probe_failures": 1, "jump_factor": 2, "jump_least": 
 LIMITS = "glidein_deployment_limits"
 
 
-def plan_specs():
+def plan_specs() -> Dict[str, Spec]:
     """Return {variable that is a mapping: the Spec of its keys}."""
-    guard = {"enabled": {"type": BOOLEAN, "default": True}}
+    guard: Dict[str, Any] = {"enabled": {"type": BOOLEAN, "default": True}}
     for key, default in GUARD.items():
         guard[_option(key)] = {"type": whole_number(_LEAST.get(key, 0)), "default": default}
     return {LIMITS: Spec({key: {"type": whole_number(0)} for key in LIMIT_KEYS}), "glidein_guard": Spec(guard)}
 
 
-def options_of(variables):
+def options_of(variables: Dict[str, Any]) -> Dict[str, Any]:
     """Return the options of make_plan. variables: of cycle.plan_settings."""
     guard = variables["glidein_guard"]
     return {
@@ -42,7 +44,7 @@ def options_of(variables):
     }
 
 
-def plan_options(raw=None):
+def plan_options(raw: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
     """Return {"allocation", "order", "limits", "guard": mapping or None} with defaults.
 
     raw: of options_of; guard: False switches it off.
@@ -58,6 +60,6 @@ def plan_options(raw=None):
     }
 
 
-def _option(key):
+def _option(key: str) -> str:
     """Return the key of glidein_guard that sets a key of GUARD."""
     return key[:-2] if key.endswith("_s") else key
