@@ -106,7 +106,6 @@ options:
   log_interval:
     description:
       - Interval in which every glidein copies its daemons' logs while it runs, such as V(5m). V(0) is only at its end.
-        C(log_interval) of an entry replaces it.
     type: raw
     default: 0
   log_s3:

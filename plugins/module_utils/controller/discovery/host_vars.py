@@ -34,7 +34,7 @@ _OPTIONS = (
     "resources",
     "directives",
     "limits",
-    "gpu_only",
+    "accept",
     "cvmfs",
     "scratch",
 )

@@ -475,21 +475,6 @@ def test_running_glideins_are_cancelled_only_on_request(run, slurm):
     assert slurm.jobs() == []
 
 
-COUNT = {"queued": ["sh", "-c", "squeue -r -h -u x -o '%j %T' | grep -c '^{job_name} PENDING'; :"]}
-COUNT["running"] = [word.replace("PENDING", "RUNNING") for word in COUNT["queued"]]
-
-
-def test_commands_of_the_sites_own_can_count(run, slurm):
-    options = {"count_commands": COUNT}
-    assert counts(run({"main": 2}, scheduler_options=options)) == {"main": (2, 0, 0)}
-    slurm.set("1_1", "RUNNING")
-    result = run({"main": 3}, scheduler_options=options)
-    assert counts(result) == {"main": (2, 1, 0)}
-    # A job without a batch id cannot be cancelled, and the result does not list it as cancelled.
-    assert run({"main": 0}, scheduler_options=options)["cancelled"] == []
-    assert len(slurm.jobs()) == 3
-
-
 def test_old_logs_are_removed_in_passing(run, site_home):
     log_dir = site_home / "lab" / "log"
     log_dir.mkdir(exist_ok=True)
