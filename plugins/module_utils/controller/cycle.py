@@ -36,7 +36,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 
 # The variables that the steps read, of the first host of the play.
 SERVER = ("glidein_demand_url", "glidein_demand_ca_path", "glidein_deployment")
-PLAN = ("glidein_deployment", "glidein_max_demand_age", "glidein_allocation", "glidein_order", *plan_specs())
+PLAN = ("glidein_deployment", "glidein_allocation", "glidein_order", *plan_specs())
+# Demand and supply that are older have missed two readings of the demand server, which reads every five minutes.
+MAX_DEMAND_AGE_S = 900
+# Longer than the time between two cycles, also if one is skipped. Otherwise another controller orders for these jobs.
+LEASE_TTL_S = 1800
 
 
 def plan_settings(variables: Any) -> tuple:
@@ -54,11 +58,11 @@ def client_of(server: dict) -> Callable[..., DemandClient]:
     return functools.partial(DemandClient, server["glidein_demand_url"], verify=verify)
 
 
-def read_job(variables: Any, tokens: dict, job: str, schedd: Optional[str]) -> dict:
+def read_job(variables: Any, tokens: dict, job: str) -> dict:
     """Return the demand server's reply about a job. Raises GlideinError."""
 
     def read(client: DemandClient) -> Dict[str, Any]:
-        found = client.call("get_job", {"job": job, "schedd": schedd or ""})
+        found = client.call("get_job", {"job": job})
         if not isinstance(found, dict) or "obstacles" not in found:
             raise ServerError(f"Demand server {client.url}, get_job: the reply has no job.")
         return found
@@ -95,8 +99,7 @@ def plan_sites(variables: Any, sites: dict, demand: dict, supply: dict, explain:
         if problems:
             raise InputError(problems)
         checked, errors = read_sites(options["glidein_deployment"], list(sites.values()))
-        max_age_s = options["glidein_max_demand_age"]
-        plan = make_plan(demand, supply, checked, now_s, max_age_s, explain, options_of(options))
+        plan = make_plan(demand, supply, checked, now_s, MAX_DEMAND_AGE_S, explain, options_of(options))
     except MissingLibraryError as error:
         return {"failed": True, "msg": f"{missing_required_lib('htcondor')} {error}"}
     except GlideinError as error:
@@ -115,13 +118,12 @@ def lease_jobs(variables: Any, plan: dict, tokens: dict) -> dict:
     limits: Dict[str, Optional[int]] = {}
 
     def lease(site: str, jobs: Jobs) -> Jobs:
-        answer = connect(tokens[site]).lease(site, jobs, ttl_s, server["glidein_deployment"])
+        answer = connect(tokens[site]).lease(site, jobs, LEASE_TTL_S, server["glidein_deployment"])
         limits[site] = answer["site_limit"]
         return answer["granted"]
 
     try:
-        server = settings(variables, *SERVER, "glidein_lease_ttl")
-        ttl_s = server["glidein_lease_ttl"]
+        server = settings(variables, *SERVER)
         requests = {site: entries for site, entries in plan["lease_requests"].items() if site in tokens}
         connect = client_of(server)
     except GlideinError as error:

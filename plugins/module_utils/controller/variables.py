@@ -17,7 +17,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import (
     Type,
     choice,
     duration,
-    integer,
     list_of_texts,
     whole_number,
 )
@@ -52,14 +51,6 @@ def _text(pattern: str, expected: str) -> Type:
     return Type(expected, convert, is_text=True)
 
 
-def _port(value: Any) -> int:
-    number = integer(value)
-    if number is None or number not in (0, *range(1024, 65536)):
-        raise ValueError(value)
-    return number
-
-
-_PORT = Type("a port from 1024, or 0", _port)
 # As in Ansible: also "yes" and "no", which an INI inventory does not convert.
 BOOLEAN = Type("true or false", _boolean)
 # Kind of a variable -> the check of its value.
@@ -165,13 +156,6 @@ VARIABLES = {
     "glidein_gateway_idle_shutdown": Variable(
         "duration", "", SITE, "time without jobs after which the gateway ends",
         check=_text("([1-9][0-9]*[dhms])*", "a duration such as 2h, or nothing")),
-    "glidein_gateway_platform": Variable("text", "", SITE, "the platform of glidein_tarballs of the login node"),
-    "glidein_gateway_poll_seconds": Variable(
-        "number", 30, SITE, "seconds between two queries of a batch job's state", check=whole_number(1)),
-    "glidein_gateway_port": Variable("number", 0, SITE, "TCP port of the gateway; 0 for any", check=_PORT),
-    "glidein_gateway_ports": Variable(
-        "text", "", SITE, "range of the gateway's other ports",
-        check=_text("([1-9][0-9]{3,4}-[1-9][0-9]{3,4})?", "ports from 1024, such as 20000-20099, or nothing")),
     "glidein_gateway_routes": Variable("text", "", SITE, "routes in the language of the job router's configuration"),
     "glidein_gateway_ssh": Variable("boolean", False, SITE, "whether the access point submits by SSH"),
     "glidein_gateway_ssh_from": Variable(
@@ -184,8 +168,6 @@ VARIABLES = {
     "glidein_gateway_ssh_key": Variable(
         "text", "", SITE, "private key of the submitting user on the access point",
         check=_text(r"((~|)(/[A-Za-z0-9._-]+)+|)", "a path that begins with / or ~/, or nothing to make a key")),
-    "glidein_gateway_ssh_port": Variable(
-        "number", "{{ hostvars[inventory_hostname].ansible_port | default(22) }}", SITE, "port of the SSH server"),
     "glidein_gateway_submit_host": Variable(
         "text",
         "{{ (groups['glidein_demand_server'] | default([]) + groups['glidein_central_manager'] | default([])) | first"
@@ -201,8 +183,6 @@ VARIABLES = {
         "text", "~/.glidein", SITE, "directory of the login node that the compute nodes also see", pull=True,
         modules=EACH),
     "glidein_job_wrapper": Variable("text", "", SITE, "program of the controller that starts the jobs"),
-    "glidein_lease_ttl": Variable(
-        "number", 1800, POOL, "lifetime of leases in seconds", pull=True, check=whole_number(1)),
     "glidein_limits": Variable(
         "mapping", {}, SITE, "limits over all entries of the site", pull=True, modules=EACH, check=ANYTHING),
     "glidein_log_days": Variable(
@@ -215,8 +195,6 @@ VARIABLES = {
     "glidein_log_s3": Variable(
         "mapping", {}, SITE, "S3 bucket to which glideins upload their logs", modules=("glideins",), check=ANYTHING),
     "glidein_login_hook": Variable("mapping", {}, SITE, "command or URL for a lost SSH session", check=ANYTHING),
-    "glidein_max_demand_age": Variable(
-        "number", 900, POOL, "age of the demand in seconds from which nothing is submitted", pull=True),
     "glidein_modules": Variable(
         "list", [], SITE, "environment modules that batch jobs load first", pull=True, modules=JOBS),
     "glidein_order": Variable(
@@ -229,8 +207,6 @@ VARIABLES = {
     "glidein_pull": Variable("boolean", False, SITE, "whether the login node runs the site's cycles itself"),
     "glidein_pull_demand_url": Variable(
         "text", "{{ glidein_demand_url }}", SITE, "the demand server's address for the login node"),
-    "glidein_pull_dir": Variable(
-        "text", "~/.glidein-pull/{{ glidein_site }}", SITE, "directory of pull mode on the login node"),
     "glidein_pull_python": Variable("text", "python3", SITE, "a Python 3.10 or later on the login node"),
     "glidein_pull_schedule": Variable("text", "*/5 * * * *", SITE, "schedule of cron on the login node"),
     "glidein_queue_wait": Variable(
@@ -248,10 +224,6 @@ VARIABLES = {
         "text", "{{ inventory_hostname }}", SITE, "name of the site", pull=True, modules=EACH, check=ANYTHING),
     "glidein_site_timeout": Variable(
         "duration", "5m", SITE, "time limit of each task of a cycle on the login node", pull=True, check=duration(1)),
-    "glidein_ssh_login_timeout": Variable(
-        "number", 120, SITE, "time limit of the login in seconds", check=whole_number(1)),
-    "glidein_ssh_persist": Variable(
-        "number", 43200, SITE, "seconds that an unused session stays open", check=whole_number(1)),
     "glidein_ssh_prompts": Variable("list", [], SITE, "stored answers to the login node's questions", check=ANYTHING),
     "glidein_ssh_session": Variable("boolean", False, SITE, "whether the site is reached over a session"),
     "glidein_ssh_session_args": Variable("text", "", SITE, "ssh arguments for the login only"),

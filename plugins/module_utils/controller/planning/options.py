@@ -12,16 +12,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec
 # The keys of glidein_guard, see docs/plan.md; _s is for seconds.
 GUARD = {
     "ramp_first": 25,
-    "ramp_factor": 4,
-    "probe_failures": 3,
     "cancel_delay_s": 600,
     "overdue_s": 600,
-    "jump_factor": 100,
-    "jump_least": 100,
     "hold_readings": 2,
-    "reading_s": 300,
 }
-_LEAST = {"ramp_first": 1, "probe_failures": 1, "jump_factor": 2, "jump_least": 1, "reading_s": 1}
+_LEAST = {"ramp_first": 1}
 LIMITS = "glidein_deployment_limits"
 
 

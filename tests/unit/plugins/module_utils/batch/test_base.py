@@ -7,18 +7,12 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     QUEUED,
-    RUNNING,
     SICK,
-    Job,
     Scheduler,
     array_sizes,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.batch.count_commands import (
-    fill_in,
-    jobs_of_count_commands,
-)
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, OutputError
-from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, job
+from ansible_collections.glidein.ops.tests.unit.support.builders import job
 from ansible_collections.glidein.ops.tests.unit.support.programs import Outputs
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,27 +119,6 @@ def test_a_job_that_cannot_be_read_is_named_with_the_command_that_removes_it():
     )
 
 
-COMMANDS = {"queued": ["count", "-q", "{queue}", "{job_name}"], "running": ["count", "-r", "{user}:{job_name}"]}
-
-
-def test_commands_of_the_operators_own_count_each_entry_and_shape():
-    runner = Recorder("Welcome, 5 users\n\n2\n", " 1 \nBye\n")
-    jobs = jobs_of_count_commands(runner, COMMANDS, "me", [("g1-2", "cpu")], NOW)
-    assert runner.called == [["count", "-q", "cpu", "g1-2"], ["count", "-r", "me:g1-2"]]
-    assert [(one.name, one.state, one.cancellable) for one in jobs] == [
-        ("g1-2", QUEUED, False),
-        ("g1-2", QUEUED, False),
-        ("g1-2", RUNNING, False),
-    ]
-    assert all(isinstance(one, Job) and one.submitted == NOW for one in jobs)
-
-
-@pytest.mark.parametrize("printed", ["", "two\n", "-1\n", "1 2\n", "1\n2\n", "1.5\n", "99999999999\n", "12"])
-def test_an_invalid_count_is_an_error_and_not_zero(printed):
-    with pytest.raises(OutputError, match="count_commands.queued printed"):
-        jobs_of_count_commands(Recorder(printed), COMMANDS, "me", [("g1-2", None)], NOW)
-
-
 def test_jobs_that_pbs_reports_as_never_runnable_are_recognised():
     pbspro = make_scheduler("pbspro")
     record = {
@@ -183,11 +156,3 @@ def test_a_refusal_for_the_number_of_jobs_is_distinguished(name, rc, stderr):
     scheduler = make_scheduler(name)
     assert scheduler.refused_for_number(CommandError("refused", ["submit"], rc, "", stderr))
     assert not scheduler.refused_for_number(CommandError("refused", ["submit"], rc, "", "No such queue\n"))
-
-
-def test_values_are_filled_in_once_and_other_braces_stay():
-    assert fill_in(["{user}", "{x}", "{job_name}"], {"user": "{job_name}", "job_name": "g"}) == [
-        "{job_name}",
-        "{x}",
-        "g",
-    ]

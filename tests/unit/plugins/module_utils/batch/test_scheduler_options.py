@@ -28,13 +28,11 @@ def test_an_unknown_batch_system_is_named_with_the_known_ones():
             "commands.sbatch: ['a\\x00b'] is invalid; expected an argument list without NUL characters",
         ),
         ({"commands": ["x"]}, "glidein_scheduler_options.commands: "),
-        ({"count_commands": {"queued": ["q"]}}, "count_commands: parameters are required together: queued, running"),
         (
             {"rerunnable_arrays": True},
             "rerunnable_arrays: True is invalid; expected false with slurm, whose arrays do not need it: remove it",
         ),
         ({"rerunnable_arrays": "often"}, "rerunnable_arrays: 'often' is invalid; expected true or false"),
-        ({"count_commands": {"idle": ["q"]}}, "count_commands.idle: unknown key; the keys are queued, running"),
     ],
 )
 def test_an_error_names_the_option_and_the_allowed_values(options, words):
@@ -51,6 +49,6 @@ def test_commands_time_limit_and_grace_can_be_replaced():
     assert made.options["grace"] == 90
 
 
-@pytest.mark.parametrize("options", [None, {}, {"commands": None}, {"count_commands": {}}])
+@pytest.mark.parametrize("options", [None, {}, {"commands": None}])
 def test_without_options_the_batch_system_is_as_installed(options):
     assert make_scheduler("slurm", options).argv["squeue"] == ["squeue"]

@@ -180,19 +180,19 @@ def test_a_pyglidein_server_is_named_with_the_remedy(tokens):
     assert set(called) == {"get_demand"}
 
 
-def test_a_job_is_read_with_its_schedd(server):
+def test_a_job_is_read_by_its_name(server):
     job = {"job": "1.0", "schedd": "cm", "state": "idle", "obstacles": []}
     server.result(job)
-    assert cycle.read_job(variables(server), {"lab": TOKEN}, "1.0", "cm") == job
+    assert cycle.read_job(variables(server), {"lab": TOKEN}, "cm#1.0") == job
     assert (sent_tokens(server), calls(server)[0]["method"]) == ([f"Bearer {TOKEN}"], "get_job")
-    assert calls(server)[0]["params"] == {"job": "1.0", "schedd": "cm"}
+    assert calls(server)[0]["params"] == {"job": "cm#1.0"}
 
 
 @pytest.mark.parametrize("result", [None, {}, [], "x"])
 def test_a_reply_without_a_job_is_an_error(server, result):
     server.result(result)
     with pytest.raises(GlideinError, match="get_job: the reply has no job"):
-        cycle.read_job(variables(server), {}, "1.0", None)
+        cycle.read_job(variables(server), {}, "1.0")
 
 
 # Plan
@@ -296,11 +296,11 @@ def granting(*rounds):
 
 def test_each_site_leases_the_jobs_of_the_plan_with_its_own_token(server):
     server.say(granting({"lab": 2, "away": 2}))
-    result = lease(variables(server), ("lab", "away"), glidein_lease_ttl=900, glidein_deployment="ops")
+    result = lease(variables(server), ("lab", "away"), glidein_deployment="ops")
     assert sent_tokens(server) == ["Bearer token-of-away", "Bearer token-of-lab"]
     assert (calls(server)[1]["method"], calls(server)[1]["params"]) == (
         "lease",
-        {"site": "lab", "entries": {"main": {"a": 2}}, "ttl_s": 900, "deployment": "ops"},
+        {"site": "lab", "entries": {"main": {"a": 2}}, "ttl_s": 1800, "deployment": "ops"},
     )
     assert presents(result) == {"lab": 2, "away": 2}
     assert (result["failed"], result["errors"], result["limited"]) == (False, [], {})
@@ -351,20 +351,6 @@ def test_an_invalid_grant_is_not_a_lease(server, answer):
     result = lease(variables(server))
     assert "lease: no grants: " in result["msg"]
     assert presents(result) == {"lab": 0}
-
-
-@pytest.mark.parametrize(
-    "ttl, words",
-    [
-        (0, "glidein_lease_ttl: 0 is invalid; expected a whole number of at least 1"),
-        ("soon", "glidein_lease_ttl"),
-    ],
-)
-def test_with_an_invalid_lifetime_nothing_is_leased_or_ordered(server, ttl, words):
-    result = lease(variables(server), glidein_lease_ttl=ttl)
-    assert result["failed"]
-    assert words in result["msg"]
-    assert (presents(result), server.requests) == ({"lab": 0}, [])
 
 
 def test_orders_are_for_sites_whose_queue_is_known():

@@ -168,7 +168,7 @@ def test_a_gpu_gets_its_share_of_the_node():
         "gpus": 1,
         "gpu_type": "a100",
     }
-    assert found["gpu_only"] is True
+    assert found["accept"] == {"gpus": {"min": 1}}
     assert found["resources"] == {"gpus": "gpus-per-node"}
 
 
@@ -183,7 +183,7 @@ def test_an_unknown_gpu_request_becomes_a_question():
 def test_a_queue_of_cpu_and_gpu_nodes_has_shapes_of_both():
     found = entry(queue("mixed", group(32, nodes=20), group(64, 256000, 2, gpus=2)), gpu_request="gres")
     assert list(found["shapes"]) == ["whole", "half", "quarter", "eighth", "gpu"]
-    assert "gpu_only" not in found
+    assert "accept" not in found
 
 
 def test_nodes_with_gpus_also_serve_other_jobs_if_nothing_else_does():
@@ -191,10 +191,10 @@ def test_nodes_with_gpus_also_serve_other_jobs_if_nothing_else_does():
     found = entry(queue("batch", on_gpus, default=True), gpu_request="gres")
     assert list(found["shapes"]) == ["whole", "half", "quarter", "eighth", "gpu"]
     assert "gpus" not in found["shapes"]["whole"]
-    assert "gpu_only" not in found
-    assert entry(queue("gpu", on_gpus, default=True), gpu_request="gres")["gpu_only"] is True
+    assert "accept" not in found
+    assert entry(queue("gpu", on_gpus, default=True), gpu_request="gres")["accept"] == {"gpus": {"min": 1}}
     chosen = proposed(queue("a100", on_gpus), queue("batch", group(64)), gpu_request="gres")
-    assert chosen.entries["a100"]["gpu_only"] is True
+    assert chosen.entries["a100"]["accept"] == {"gpus": {"min": 1}}
 
 
 def test_each_type_of_gpu_has_a_shape():

@@ -83,8 +83,7 @@ def test_a_job_fits_by_its_resources_and_run_time(changes, reason):
             {"memory_mb": 4001},
             "each job requests 4001 MB of memory, but accept admits at most 4000",
         ),
-        ({"cpu_only": True}, {"gpus": 1}, "each job requests 1 gpu, but accept admits at most 0"),
-        ({"gpu_only": True}, {}, "each job requests 0 gpus, but accept admits at least 1"),
+        ({"accept": {"gpus": {"min": 1}}}, {}, "each job requests 0 gpus, but accept admits at least 1"),
     ],
 )
 def test_an_entrys_accept_limits_select_jobs(rules, changes, reason):
@@ -230,8 +229,7 @@ def test_entries_of_one_priority_share_the_jobs_where_that_is_wanted():
     assert shares(two_entries(), 10, allocation="priority") == [10, 0]
 
 
-def test_entries_share_jobs_by_weight_and_by_their_present_glideins():
-    assert shares(two_entries(b={"weight": 3}), 12) == [3, 9]
+def test_entries_share_jobs_by_their_present_glideins():
     sites = two_entries()
     sites[0]["queue"]["entries"][0]["running"] = 4
     result = planned(
