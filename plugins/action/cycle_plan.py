@@ -12,9 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinE
 
 ARGUMENT_SPEC = {
     "lease": {"type": "bool", "default": True},
-    "explain": {"type": "str"},
     "job": {"type": "str"},
-    "schedd": {"type": "str"},
 }
 
 
@@ -34,11 +32,11 @@ class ActionModule(ActionBase):
         sites, tokens = sites_of_play(hostvars, task_vars["ansible_play_hosts"])
         try:
             if options["job"]:
-                found = self._explained(variables, sites, tokens, options["job"], options["schedd"])
+                found = self._explained(variables, sites, tokens, options["job"])
             elif options["lease"]:
                 found = self._leased(variables, sites, tokens)
             else:
-                found = self._shown(variables, sites, tokens, options["explain"])
+                found = self._shown(variables, sites, tokens)
         except GlideinError as error:
             # With the line break at the end, Ansible prints the message without quoting and folding it.
             text = "\n".join([*error.problems, ""]) if isinstance(error, InputError) else str(error)
@@ -65,14 +63,14 @@ class ActionModule(ActionBase):
         found["orders"] = cycle.orders(sites, found["lease"]["plan"], found["demand"]["supply"])
         return found
 
-    def _shown(self, variables, sites, tokens, explain):
+    def _shown(self, variables, sites, tokens):
         """Return the plan of the next cycle with the lines and the data of the playbook status."""
         demand = cycle.read_demand(variables, sites, tokens)
         if demand.get("failed"):
             # The queues can still be shown.
             plan = cycle.plan_sites(variables, sites, {"groups": []}, {"entries": []})
         else:
-            plan = cycle.plan_sites(variables, sites, explain=explain, **demand)
+            plan = cycle.plan_sites(variables, sites, **demand)
         if plan.get("failed"):
             raise InputError(plan["msg"])
         return {
@@ -82,9 +80,9 @@ class ActionModule(ActionBase):
             "state": status_report(plan, demand, sites),
         }
 
-    def _explained(self, variables, sites, tokens, name, schedd):
+    def _explained(self, variables, sites, tokens, name):
         """Return a job, and the plan for its group if it waits for a glidein."""
-        job = cycle.read_job(variables, tokens, name, schedd)
+        job = cycle.read_job(variables, tokens, name)
         demand = cycle.read_demand(variables, sites, tokens)
         plan = {}
         if job["state"] in WAITING and job["group"] is not None and not demand.get("failed"):

@@ -10,34 +10,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form im
     lifetime_s,
     signed_form,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import has_work, site_report
-from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import (
-    SITE_VARIABLES,
-    OptionError,
-    SiteActionModule,
-)
-
-# Defaults of the module's options of these names.
-CREDENTIAL = "token"
-LOG_DAYS = 14
+from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import OptionError, SiteActionModule
 
 
 class ActionModule(SiteActionModule):
     """See the module of the same name."""
-
-    VARIABLES = {
-        **SITE_VARIABLES,
-        "collector": "glidein_collector",
-        "credential": "glidein_credential",
-        "scratch": "glidein_scratch",
-        "environment": "glidein_environment",
-        "modules": "glidein_modules",
-        "condor_config": "glidein_condor_config",
-        "log_interval": "glidein_log_interval",
-        "log_s3": "glidein_log_s3",
-        "log_days": "glidein_log_days",
-    }
 
     def _run_module(self, tmp, task_vars):
         queue = self._task.args.pop("queue", None)
@@ -65,12 +45,12 @@ class ActionModule(SiteActionModule):
         """Return whether the module would do anything, or report an error."""
         options = self._task.args
         try:
-            log_days = int(options.get("log_days", LOG_DAYS))
+            log_days = int(options.get("log_days", VARIABLES["glidein_log_days"].default))
             since = options.get("summaries_since")
             return has_work(
                 queue,
                 options["plan"],
-                options.get("credential", CREDENTIAL) == "token",
+                options.get("credential", VARIABLES["glidein_credential"].default) == "token",
                 None if since is None else float(since),
                 log_days,
                 time.time(),

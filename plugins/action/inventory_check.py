@@ -9,10 +9,15 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_c
     hosts_without_token,
     inventory_errors,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import why_unreadable
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
+    checked,
+    why_unreadable,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import credential_expires
+from ansible_collections.glidein.ops.plugins.plugin_utils.task_variables import TaskVariables
 
 
 class ActionModule(ActionBase):
@@ -25,7 +30,18 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
-        self.validate_argument_spec({})
+        _validation, options = self.validate_argument_spec({"prefix": {"type": "str"}})
+        errors = self._errors_of_host(options["prefix"], task_vars) if options["prefix"] else self._errors(task_vars)
+        # With the line break at the end, Ansible prints the message without quoting and folding it.
+        return dict(result, changed=False, failed=bool(errors), msg="\n".join([*errors, ""]) if errors else "")
+
+    def _errors_of_host(self, prefix, task_vars):
+        """Return the errors of the variables of this host that begin with the prefix."""
+        names = [name for name in VARIABLES if name.startswith(prefix)]
+        return checked(TaskVariables(self._templar, task_vars), *names)[1]
+
+    def _errors(self, task_vars):
+        """Return the errors of all hosts."""
         hostvars, hosts = task_vars["hostvars"], task_vars["ansible_play_hosts"]
         without = hosts_without_token(hostvars, hosts)
         if without:
@@ -33,9 +49,7 @@ class ActionModule(ActionBase):
                 f"{listed(without, len(without))}: no glidein_demand_token. Without it, a site neither reports to the "
                 "demand server nor leases jobs (docs/variables.md)."
             )
-        errors = inventory_errors(hostvars, hosts, task_vars["groups"], self._credential_expires)
-        # With the line break at the end, Ansible prints the message without quoting and folding it.
-        return dict(result, changed=False, failed=bool(errors), msg="\n".join([*errors, ""]) if errors else "")
+        return inventory_errors(hostvars, hosts, task_vars["groups"], self._credential_expires)
 
     def _credential_expires(self, path):
         """Return the expiry time of a token of the controller, which Ansible Vault may have encrypted, or None."""

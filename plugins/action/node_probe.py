@@ -8,7 +8,7 @@ import time
 from ansible.utils.display import Display
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 from ansible_collections.glidein.ops.plugins.plugin_utils.node_report_script import node_report_script
-from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import SITE_VARIABLES, SiteActionModule
+from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import SiteActionModule
 
 display = Display()
 
@@ -17,13 +17,6 @@ INTERVAL_S = 10
 
 class ActionModule(SiteActionModule):
     """See the module of the same name."""
-
-    VARIABLES = {
-        **SITE_VARIABLES,
-        "scratch": "glidein_scratch",
-        "environment": "glidein_environment",
-        "modules": "glidein_modules",
-    }
 
     def _options(self, task_vars):
         return {"script": node_report_script(), **super()._options(task_vars)}

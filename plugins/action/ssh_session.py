@@ -31,9 +31,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 display = Display()
+
+# The time limit of a login, without the time that answers take, and of each answer of a person.
+LOGIN_TIMEOUT_S = 120
 
 ARGUMENT_SPEC = {
     "state": {"type": "str", "choices": ["present", "absent", "checked"], "default": "checked"},
@@ -48,9 +50,6 @@ ARGUMENT_SPEC = {
             "secret": {"type": "str", "no_log": True},
         },
     },
-    "persist": {"type": "int", "default": 43200},
-    "timeout": {"type": "int", "default": 120},
-    "connect_timeout": {"type": "int", "default": 10},
     "site": {"type": "str"},
     "on_loss": {
         "type": "dict",
@@ -73,9 +72,6 @@ class ActionModule(ActionBase):
         self.options = options
         self.host = (task_vars or {}).get("inventory_hostname") or self._task.delegate_to
         try:
-            for name in ("persist", "timeout", "connect_timeout"):
-                if options[name] < 1:
-                    raise InputError(invalid(name, options[name], "a whole number of seconds of at least 1"))
             self.login = self._login()
             directory = os.path.dirname(self.login.control_path)
             if os.path.lexists(directory):
@@ -100,14 +96,14 @@ class ActionModule(ActionBase):
             raise InputError(missing_required_lib("pyotp"))
         for seed in seeds:
             codes.generator(seed)
-        if master.is_live(self.login) and master.carries(self.login, self.options["connect_timeout"]):
+        if master.is_live(self.login) and master.carries(self.login):
             return self._status(True, record.read(self.login.control_path))
         if self._task.check_mode:
             return dict(self._status(False, self._updated_record(False)), changed=True)
         master.private_directory(os.path.dirname(self.login.control_path))
         with self._alone():
             # The process that held the lock before may have opened the session.
-            if not master.is_live(self.login) or not master.carries(self.login, self.options["connect_timeout"]):
+            if not master.is_live(self.login) or not master.carries(self.login):
                 self._open(rules)
                 return dict(self._status(True, record.read(self.login.control_path)), changed=True)
         return self._status(True, record.read(self.login.control_path))
@@ -119,11 +115,9 @@ class ActionModule(ActionBase):
             self._person_agrees(known["refused"])
         master.close(self.login)
         conversation = Conversation(rules)
-        argv = master.open_argv(self.login, self.options["persist"], self.options["connect_timeout"])
+        argv = master.open_argv(self.login)
         try:
-            driver.log_in(
-                argv, conversation, self._answer, self._notice, os.path.dirname(path), self.options["timeout"]
-            )
+            driver.log_in(argv, conversation, self._answer, self._notice, os.path.dirname(path), LOGIN_TIMEOUT_S)
         except GlideinError as error:
             # The site may count this as a failed login, whatever ssh printed, and a schedule would repeat it.
             if conversation.gave_stored:
@@ -256,7 +250,7 @@ class ActionModule(ActionBase):
 
     def _ask(self, text, hidden):
         """Return the answer that the person at the terminal types. Raises NoTerminalError, LoginError."""
-        seconds = self.options["timeout"]
+        seconds = LOGIN_TIMEOUT_S
         started = time.monotonic()
         hint = " (what you type is not shown)" if hidden else ""
         try:

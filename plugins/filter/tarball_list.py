@@ -30,20 +30,7 @@ _value:
   elements: dict
 """
 
-from ansible.errors import AnsibleFilterError
-
-FIELDS = ("name", "arch", "glibc", "htcondor", "platform", "sha256", "file")
-
-
-def tarball_list(text):
-    """Return the tarballs of a list. Raises AnsibleFilterError if a line has another number of fields."""
-    tarballs = []
-    for line in text.splitlines():
-        values = line.split()
-        if len(values) != len(FIELDS):
-            raise AnsibleFilterError(f"list of tarballs: invalid line {line!r}; expected the fields {' '.join(FIELDS)}")
-        tarballs.append(dict(zip(FIELDS, values), line=line))
-    return tarballs
+from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payload import tarball_list
 
 
 class FilterModule:

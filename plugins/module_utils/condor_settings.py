@@ -35,7 +35,7 @@ _REFUSED = (
     (("USER_JOB_WRAPPER",), "use glidein_job_wrapper or job_setup"),
     (("STARTER_JOB_ENVIRONMENT", "ENVIRONMENT_VALUE_FOR_*"), "use job_environment"),
     (("SINGULARITY*", "DOCKER*"), _OWN),
-    (("MAX_*LOG", "MAX_NUM_*LOG", "MAX_HISTORY_*", "LOG", "*_LOG"), "use log_mb and glidein_log_dir"),
+    (("MAX_*LOG", "MAX_NUM_*LOG", "MAX_HISTORY_*", "LOG", "*_LOG"), "use glidein_log_dir"),
     (("STARTD_NOCLAIM_SHUTDOWN", "DAEMON_SHUTDOWN*", "*_DAEMON_SHUTDOWN*"), "use idle_timeout and retirement"),
     (("LOCAL_*", "*_CONFIG_*", "USER_CONFIG_FILE", "RELEASE_DIR", "SPOOL", "EXECUTE", "LOCK", "RUN", "TMP_DIR"), _OWN),
     (("BIN", "SBIN", "LIB", "LIBEXEC", "ETC", "PROCD*", "USE_PROCD", "*_ADDRESS_FILE", "PREEN"), _OWN),

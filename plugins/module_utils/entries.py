@@ -17,7 +17,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import RESOURCES, SHAPE_OPTIONS, WORD, entry_shapes
 from ansible_collections.glidein.ops.plugins.module_utils.validation import (
     ANYTHING,
-    BOOLEAN,
     Spec,
     Type,
     choice,
@@ -70,8 +69,6 @@ MODULES = list_of_texts(
     re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.+/=-]*\Z"),
     "a list of names of environment modules: letters, digits and _ . + / = -",
 )
-# The interval of log copies while a glidein runs. With 0, the logs are copied at its end only.
-LOG_INTERVAL = duration(0)
 # Node properties and features, alone or combined; a shell or a directive reads each as one word.
 _CONSTRAINT = text(
     re.compile(r"^[A-Za-z0-9_!(\[][A-Za-z0-9_.,:@+/=&|!*()\[\]<>-]*\Z"),
@@ -135,12 +132,9 @@ ENTRY = Spec(
         limits={"type": ANYTHING, "default": {}, "options": _limits(queued=10, total=100, per_cycle=10)},
         budget={"type": ANYTHING, "options": BUDGET},
         priority={"type": whole_number(), "default": 0},
-        weight={"type": whole_number(1), "default": 1},
         eagerness={"type": _EAGERNESS},  # None: the site's
         # Which jobs the glideins are for.
         accept={"type": ANYTHING, "default": {}, "options": _ACCEPT},
-        cpu_only={"type": BOOLEAN, "default": False},
-        gpu_only={"type": BOOLEAN, "default": False},
         accept_requirements={"type": expression('TARGET.Owner == "alice"')},
         rank={"type": expression("TARGET.RequestMemory")},
         attributes={"type": ANYTHING, "default": {}},
@@ -172,18 +166,13 @@ ENTRY = Spec(
         },
         job_environment={"type": ANYTHING, "default": {}},
         condor_config={"type": ANYTHING, "default": {}},
-        log_mb={"type": whole_number(1), "default": 20},
-        log_interval={"type": LOG_INTERVAL},
         # When a glidein ends, or takes no more jobs.
         retirement={"type": duration(0)},
         idle_timeout={"type": duration(1)},
         idle_after_job={"type": duration(1)},
-        lost_timeout={"type": duration(0), "default": 1200},
         fast_failures={"type": whole_number(0), "default": 5},
-        fast_failure_time={"type": duration(1), "default": 60},
         checks={"type": ANYTHING, "default": {}},
         require_checks={"type": ANYTHING, "default": []},
-        check_period={"type": duration(10), "default": 600},
     ),
     mutually_exclusive=[("shapes", "node")],
 )
@@ -193,13 +182,9 @@ _IN_SECONDS = {
     "retirement": "retirement_s",
     "idle_timeout": "idle_timeout_s",
     "idle_after_job": "idle_after_job_s",
-    "lost_timeout": "lost_s",
-    "log_interval": "log_interval_s",
-    "fast_failure_time": "fast_failure_s",
-    "check_period": "check_period_s",
 }
 # Options that other keys of a normalised entry are made of.
-_CONSUMED = ("node", "memory_per_core_mb", "memory_overhead_mb", "cpu_only", "gpu_only")
+_CONSUMED = ("node", "memory_per_core_mb", "memory_overhead_mb")
 
 
 def normalise_site(deployment, site, entries, limits=None, budget=None, eagerness=None):
@@ -209,9 +194,9 @@ def normalise_site(deployment, site, entries, limits=None, budget=None, eagernes
     None, "entries": {name: entry}}. An entry has the keys of ENTRY, but durations in seconds (see _IN_SECONDS), without
     those of _CONSUMED, and with "name" and "array", the largest number of tasks of one array job (None: any number).
     eagerness: a step of EAGERNESS or its number, for entries without their own; in an entry it is the number.
-    checks: {name: arguments}. None: the site's value applies to modules, scratch and log_interval_s; the shape decides
-    on idle_timeout_s and idle_after_job_s (see the functions of these names). Limits have cores and gpus only if they
-    are given. Raises InputError.
+    checks: {name: arguments}. None: the site's value applies to modules and scratch; the shape decides on
+    idle_timeout_s and idle_after_job_s (see the functions of these names). Limits have cores and gpus only if they are
+    given. Raises InputError.
     """
     problems = []
     for variable, value in (("glidein_deployment", deployment), ("glidein_site", site)):
@@ -290,20 +275,11 @@ def _retirement_s(problems, variable, entry, raw):
 
 
 def _accepted(problems, variable, entry):
-    """Return {resource: {"min", "max"}} of `accept`, with the bounds that cpu_only and gpu_only stand for."""
+    """Return {resource: {"min", "max"}} of `accept`."""
     accept = {resource: bounds for resource, bounds in entry["accept"].items() if bounds is not None}
     for resource, bounds in accept.items():
         if None not in bounds.values() and bounds["min"] > bounds["max"]:
             problems.append(invalid(f"{variable}.accept.{resource}", bounds, "a min that is not above the max"))
-    bounds = accept.get("gpus", {"min": None, "max": None})
-    if entry["cpu_only"]:
-        if entry["gpu_only"] or (bounds["min"] or 0) > 0:
-            problems.append(invalid(f"{variable}.cpu_only", True, "true only without gpu_only and accept.gpus.min"))
-        accept["gpus"] = dict(bounds, max=0)
-    elif entry["gpu_only"]:
-        if bounds["max"] == 0:
-            problems.append(invalid(f"{variable}.gpu_only", True, "true only without an accept.gpus.max of 0"))
-        accept["gpus"] = dict(bounds, min=max(1, bounds["min"] or 0))
     return accept
 
 

@@ -31,17 +31,9 @@ options:
         programs.
     type: bool
     default: true
-  explain:
-    description:
-      - Id of a demand group. Without O(lease), the result then gives the reason why each entry serves it or does not.
-    type: str
   job:
     description:
       - A job, such as C(123.0) or C(SCHEDD#123.0), whose group is to be explained. Nothing is leased.
-    type: str
-  schedd:
-    description:
-      - Name of the schedd of O(job).
     type: str
 requirements:
   - requests (Python library, on the controller)

@@ -53,14 +53,9 @@ options:
     type: dict
   plan_as_of:
     description:
-      - Time of the plan in epoch seconds.
+      - Time of the plan in epoch seconds. A plan that is older than ten minutes is refused.
     type: int
     required: true
-  max_plan_age:
-    description:
-      - Seconds after which a plan is refused.
-    type: int
-    default: 600
   collector:
     description:
       - The collector that glideins register with, as host or C(host:port).
@@ -106,7 +101,6 @@ options:
   log_interval:
     description:
       - Interval in which every glidein copies its daemons' logs while it runs, such as V(5m). V(0) is only at its end.
-        C(log_interval) of an entry replaces it.
     type: raw
     default: 0
   log_s3:
@@ -280,7 +274,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import
 def update_queue(params, check_mode):
     """Decide, and act unless in check mode; return the QueueUpdate. Raises GlideinError."""
     queue = SiteQueue(params)
-    wanted = check_plan(params["plan"], params["plan_as_of"], queue.site, time.time(), params["max_plan_age"])
+    wanted = check_plan(params["plan"], params["plan_as_of"], queue.site, time.time())
 
     def decide():
         payload = payload_settings(queue.directory, params)
@@ -322,7 +316,6 @@ def main():
         plan={"type": "list", "elements": "dict", "required": True},
         plan_as_of={"type": "int", "required": True},
         queue={"type": "dict"},  # used on the controller, by the action plugin
-        max_plan_age={"type": "int", "default": 600},
         collector={"type": "str", "required": True},
         credential={"type": "str", "choices": ["token", "pool_password"], "default": "token"},
         scratch={"type": "str", "default": "${TMPDIR:-/tmp}"},

@@ -18,6 +18,10 @@ extends_documentation_fragment:
   - glidein.ops.attributes
   - glidein.ops.attributes.info
   - glidein.ops.attributes.actiongroup_glidein
+options:
+  prefix:
+    description: Check only the variables of this host that begin with this text, instead of all variables of all hosts.
+    type: str
 requirements:
   - botocore (Python library, on the controller), when sites have C(glidein_log_s3)
   - htcondor (Python library, on the controller), when entries have C(accept_requirements)

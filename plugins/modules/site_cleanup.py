@@ -28,7 +28,7 @@ options:
     description: Where glideins make their scratch directories. Paths with other variables than C($USER) and C($HOME)
       are ignored.
     type: str
-    default: ""
+    default: "${TMPDIR:-/tmp}"
   patience:
     description: Seconds to wait for another run that is changing the site's glideins.
     type: int
@@ -111,7 +111,7 @@ def main():
     spec = site_argument_spec()
     spec.update(
         log_days={"type": "int", "default": 14},
-        scratch={"type": "str", "default": ""},
+        scratch={"type": "str", "default": "${TMPDIR:-/tmp}"},
         patience={"type": "int", "default": 120},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)

@@ -59,18 +59,6 @@ options:
       secret:
         description: The answer, or the seed in base32 or as an C(otpauth://totp/) address. Keep it in a vault.
         type: str
-  persist:
-    description: Seconds that the session lives after its last use.
-    type: int
-    default: 43200
-  timeout:
-    description: Seconds for the login, without the time that answers take, and for each answer of a person.
-    type: int
-    default: 120
-  connect_timeout:
-    description: Seconds for the connection to be made, and for a command over an existing session.
-    type: int
-    default: 10
   site:
     description: Name of the site for O(on_loss). Without it, the host's.
     type: str

@@ -7,23 +7,10 @@ import subprocess
 import traceback
 
 from ansible.plugins.action.normal import ActionModule as NormalActionModule
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import plain
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import PREFIX, plain
 from ansible_collections.glidein.ops.plugins.module_utils.controller.module_failure import failure_message
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
-
-# Option of the doc fragment `site` -> variable of the host. docs/variables.md describes the variables.
-SITE_VARIABLES = {
-    "deployment": "glidein_deployment",
-    "site": "glidein_site",
-    "scheduler": "glidein_scheduler",
-    "scheduler_options": "glidein_scheduler_options",
-    "entries": "glidein_entries",
-    "limits": "glidein_limits",
-    "home": "glidein_home",
-    "log_dir": "glidein_log_dir",
-}
-# Without these variables, and without the option, a module cannot run.
-REQUIRED = ("scheduler", "entries", "collector")
 
 
 class OptionError(Exception):
@@ -69,9 +56,10 @@ def _kill_processes(error):
 
 
 class SiteActionModule(LoginNodeActionModule):
-    """Runs a module on a login node. Options that the task does not give are taken from the host's variables."""
+    """Runs a module on a login node. Options that the task does not give are taken from the host's variables.
 
-    VARIABLES = SITE_VARIABLES
+    controller/variables.py names the modules of each variable.
+    """
 
     def run(self, tmp=None, task_vars=None):
         try:
@@ -99,24 +87,24 @@ class SiteActionModule(LoginNodeActionModule):
 
     def _options(self, task_vars):
         """Return the module's options. Raises OptionError."""
-        options = {"deployment": "glidein", "site": task_vars.get("inventory_hostname")}
-        for option, variable in self.VARIABLES.items():
-            if option in self._task.args:
-                continue
-            value = self._variable(task_vars, variable)
+        host = task_vars.get("inventory_hostname")
+        module = self._task.action.rpartition(".")[2]
+        options = {"deployment": VARIABLES["glidein_deployment"].default, "site": host}
+        names = [name for name, variable in VARIABLES.items() if module in variable.modules]
+        for name in names:
+            option = name[len(PREFIX) :]
+            value = None if option in self._task.args else self._variable(task_vars, name)
             if value is not None:
                 options[option] = value
         options.update(self._task.args)
-        if "scheduler_options" in self.VARIABLES:
-            more = with_variables(
-                options.get("scheduler"),
-                options.get("scheduler_options"),
-                lambda variable: self._variable(task_vars, variable),
-            )
-            if more:
-                options["scheduler_options"] = more
-        for option in REQUIRED:
-            if option in self.VARIABLES and option not in options:
-                host = task_vars.get("inventory_hostname")
-                raise OptionError(f"{self.VARIABLES[option]}: missing for {host}; docs/variables.md describes it")
+        more = with_variables(
+            options.get("scheduler"),
+            options.get("scheduler_options"),
+            lambda variable: self._variable(task_vars, variable),
+        )
+        if more:
+            options["scheduler_options"] = more
+        for name in names:
+            if VARIABLES[name].required and name[len(PREFIX) :] not in options:
+                raise OptionError(f"{name}: missing for {host}; docs/variables.md describes it")
         return options

@@ -112,11 +112,11 @@ def playbook_error(arguments):
 
 def known_variables():
     """Return the inventory variables of the collection."""
-    path = ROOT / "plugins/module_utils/controller/inventory_variables.py"
+    path = ROOT / "plugins/module_utils/controller/variables.py"
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "KNOWN":
-            return set(ast.literal_eval(node.value))
-    raise AssertionError(f"{path} has no KNOWN")
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "VARIABLES":
+            return {key.value for key in node.value.keys}
+    raise AssertionError(f"{path} has no VARIABLES")
 
 
 KNOWN = known_variables()

@@ -182,7 +182,7 @@ def test_records_of_jobs_that_could_not_be_read_are_counted_later(shell, tmp_pat
     (tmp_path / "jobs" / "history.1").write_text(record)
     (tmp_path / "jobs" / "history").write_text(record)
     script = """
-        SCRATCH=$1 GLIDEIN_CPUS=1 GLIDEIN_FAST_FAILURE_S=60
+        SCRATCH=$1 GLIDEIN_CPUS=1
         awk() { exit 2; }
         count_jobs; count_jobs
         unset -f awk

@@ -26,7 +26,7 @@ def run(shell, tmp_path, script):
     head = f"""
 exec 2>&1; LC_ALL=C; export LC_ALL; unset NAME
 for part in report scratch logs summary stale_glideins; do . "$0/$part.sh"; done
-SCRATCH='{tmp_path}'; GLIDEIN_CPUS=4; GLIDEIN_FAST_FAILURE_S=60; STARTED_AT=100
+SCRATCH='{tmp_path}'; GLIDEIN_CPUS=4; STARTED_AT=100
 GLIDEIN_DEPLOYMENT=d GLIDEIN_SITE=s GLIDEIN_ENTRY=e GLIDEIN_SHAPE=h GLIDEIN_BATCH_ID='1.x' GLIDEIN_LOG_DIR=-
 told() {{ echo "$JOBS $JOBS_FAILED $BUSY_CORE_S $FAST_FAILURES"; }}
 """

@@ -57,15 +57,22 @@ glidein_limits:
 
 
 class Server:
-    """The demand server's answers: idle jobs, no glideins, leases as requested."""
+    """The demand server's answers: idle jobs, no glideins, leases as requested.
+
+    age_s: of demand and supply; grants_leases: whether a lease is granted.
+    """
 
     def __init__(self, answers):
         self.answers = answers
+        self.age_s = 0
+        self.grants_leases = True
         answers.body = self.answer
 
     def answer(self, request):
-        as_of = int(time.time())
+        as_of = int(time.time()) - self.age_s
         params = request["params"]
+        if request["method"] == "lease" and not self.grants_leases:
+            return {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "Unauthorized"}}
         if request["method"] == "lease":
             result = {"granted": params["entries"], "ttl_s": params["ttl_s"], "site_limit": None}
         else:
@@ -328,10 +335,16 @@ def test_a_drain_needs_no_central_manager(deployment):
 
 
 def test_without_a_lease_nothing_is_ordered(deployment):
-    # The task ends before it sends a request.
-    arguments = ["-e", "glidein_lease_ttl=soon", "-e", "glidein_fail_on_error=true"]
-    cycle = deployment.play("cycle", "-l", "h_lab", *arguments)
+    deployment.server.grants_leases = False
+    cycle = deployment.play("cycle", "-l", "h_lab", "-e", "glidein_fail_on_error=true")
     assert "no lease, so nothing new was ordered" in " ".join(cycle.shown.split()), cycle.output
     assert deployment.slurm.jobs() == []
-    assert "lease" not in deployment.methods()
     assert cycle.status != 0
+
+
+def test_nothing_is_submitted_on_demand_that_is_too_old(deployment):
+    deployment.server.age_s = 1000
+    cycle = deployment.play("cycle", "-l", "h_lab")
+    assert "s old, at most 900 s are allowed: nothing is changed" in " ".join(cycle.shown.split()), cycle.output
+    assert deployment.slurm.jobs() == []
+    assert cycle.status == 0

@@ -215,7 +215,7 @@ def test_measurements_of_a_probe_are_written(discovery):
 def test_a_new_inventory_is_written_although_the_first_host_has_no_usable_queue(discovery):
     (discovery.folder / "sge.json").write_text(json.dumps(facts(scheduler=None, version=None, queues=[])))
     scheduler = "{{ 'sge' if inventory_hostname == 'first' else 'slurm' }}"
-    variables = json.dumps({"discover_scheduler": scheduler})
+    variables = json.dumps({"glidein_scheduler": scheduler})
     done = discovery.play(slurm_machine(), "-e", variables, inventory=f"first,{HOST},")
     assert done.status == 0, done.output
     assert [path.name for path in discovery.path.parent.iterdir()] == [f"{HOST}.yml"]

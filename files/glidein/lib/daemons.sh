@@ -153,7 +153,7 @@ stop_if_over() {
     idle_s=$GLIDEIN_IDLE_AFTER_JOB_S
   elif [ -n "$FAILING" ] && [ "$NOW" -ge $((FAILING + SETTLE_S)) ]; then
     stop_master "$EMPTY_STOP_S"
-    end_with 30 "$FAST_FAILURES_SEEN jobs in a row failed within $GLIDEIN_FAST_FAILURE_S s each"
+    end_with 30 "$FAST_FAILURES_SEEN jobs in a row failed within $FAST_FAILURE_S s each"
   elif [ "$NOW" -ge $((TO_RETIRE + SETTLE_S)) ]; then
     stop_master "$EMPTY_STOP_S"
     end_with 0 "it has retired and has no job left"
@@ -173,7 +173,7 @@ stop_if_failing() {
   [ -z "$FAILING" ] && [ "$GLIDEIN_FAST_FAILURES" -gt 0 ] && [ "$FAST_FAILURES" -ge "$GLIDEIN_FAST_FAILURES" ] || return 0
   FAILING=$NOW
   FAST_FAILURES_SEEN=$FAST_FAILURES
-  log "$FAST_FAILURES jobs in a row failed within $GLIDEIN_FAST_FAILURE_S s each: accepting no more jobs"
+  log "$FAST_FAILURES jobs in a row failed within $FAST_FAILURE_S s each: accepting no more jobs"
   { echo "START = False" >>"$SCRATCH/condor_config"; } 2>/dev/null || {
     stop_master "$EMPTY_STOP_S"
     end_with 30 "$FAST_FAILURES_SEEN jobs in a row failed fast, and $SCRATCH/condor_config cannot be written"

@@ -109,9 +109,8 @@ check_pool() {
 # --- Checks while HTCondor runs: GLIDEIN_CHECKS has a line "NAME ARGUMENTS" for each executable in checks/ of the payload.
 
 check_health_settings() {
-  : "${GLIDEIN_FAST_FAILURES:=5}" "${GLIDEIN_FAST_FAILURE_S:=60}"
+  : "${GLIDEIN_FAST_FAILURES:=5}"
   need_number GLIDEIN_FAST_FAILURES 0
-  need_number GLIDEIN_FAST_FAILURE_S 1
   : "${GLIDEIN_CHECK_PERIOD_S:=600}" "${GLIDEIN_CHECK_TIMEOUT_S:=60}"
   need_number GLIDEIN_CHECK_PERIOD_S 1
   need_number GLIDEIN_CHECK_TIMEOUT_S 1

@@ -269,8 +269,7 @@ Optional:
   GLIDEIN_LOG_MB           size limit of the daemons' logs in the scratch directory (default 20)
   GLIDEIN_LOG_INTERVAL_S   copy the daemons' logs in this interval while the glidein runs, too (default 0: only at the end)
   GLIDEIN_LOG_S3           file with a signed form for the upload of the daemons' logs to an S3 bucket (default: none)
-  GLIDEIN_FAST_FAILURES    end after this number of consecutive jobs that failed fast; 0: never (default 5)
-  GLIDEIN_FAST_FAILURE_S   a job that fails within this time has failed fast (default 60)
+  GLIDEIN_FAST_FAILURES    end after this number of consecutive jobs that failed within 60 s each; 0: never (default 5)
   GLIDEIN_CHECKS           lines "NAME ARGUMENTS": executables in checks/ that the startd runs periodically
   GLIDEIN_REQUIRE_CHECKS   names of the checks that must have passed before a job may start
   GLIDEIN_CHECK_PERIOD_S   interval between two runs of a check (default 600)

@@ -10,7 +10,8 @@ REGISTERED_AT=
 JOBS=0           # jobs that have left their slot, whatever their outcome
 JOBS_FAILED=0    # of these, jobs that ended by themselves with an error or could not be started
 BUSY_CORE_S=0    # core-seconds that jobs had
-FAST_FAILURES=0  # consecutive jobs that failed within GLIDEIN_FAST_FAILURE_S
+FAST_FAILURES=0  # consecutive jobs that failed within FAST_FAILURE_S
+FAST_FAILURE_S=60 # a job that fails sooner has not computed: its input, its software or the node is at fault
 LAST_JOB_AT=0    # when the last job has left its slot
 COUNTED_BYTES=0  # bytes of the history file that these numbers include
 
@@ -36,7 +37,7 @@ count_records() {
   there=$((there - COUNTED_BYTES))
   [ "$there" -gt 0 ] || return 0
   counts=$(tail -c "+$((COUNTED_BYTES + 1))" "$1" 2>/dev/null |
-    awk -v there="$there" -v most="$GLIDEIN_CPUS" -v fast="$FAST_FAILURES" -v fast_s="$GLIDEIN_FAST_FAILURE_S" '
+    awk -v there="$there" -v most="$GLIDEIN_CPUS" -v fast="$FAST_FAILURES" -v fast_s="$FAST_FAILURE_S" '
       function forget() { cpus = wanted = wall = ended = code = own_end = 0; signal = ran = 0 }
       BEGIN { forget() }
       { bytes += length($0) + 1 }
@@ -120,7 +121,6 @@ batch_id=$GLIDEIN_BATCH_ID
 name=$NAME
 log_dir=$GLIDEIN_LOG_DIR
 cpus=$GLIDEIN_CPUS
-fast_s=$GLIDEIN_FAST_FAILURE_S
 started=$STARTED_AT
 registered=$REGISTERED_AT
 seen=$(date +%s)
@@ -139,7 +139,7 @@ read_state() {
   while IFS= read -r line; do
     value=${line#*=}
     case ${line%%=*} in
-    cpus | fast_s | started | seen | counted | jobs | failed | busy | pid | pid_start | guard | guard_start | \
+    cpus | started | seen | counted | jobs | failed | busy | pid | pid_start | guard | guard_start | \
       master | master_start)
       case $value in *[!0-9]* | 0?* | ????????????????*) return 1 ;; esac ;;
     registered) case $value in *[!0-9]* | ????????????????*) return 1 ;; esac ;;
@@ -166,7 +166,6 @@ read_state() {
     name) NAME=$value ;;
     log_dir) GLIDEIN_LOG_DIR=$value ;;
     cpus) GLIDEIN_CPUS=$value ;;
-    fast_s) GLIDEIN_FAST_FAILURE_S=$value ;;
     started) STARTED_AT=$value ;;
     registered) REGISTERED_AT=$value ;;
     seen) SEEN_AT=$value ;;

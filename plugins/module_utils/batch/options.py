@@ -16,7 +16,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import (
 )
 
 _VARIABLE = "glidein_scheduler_options"
-_COUNTS = ("queued", "running")
 
 
 def _argument_list(value):
@@ -33,19 +32,13 @@ ARGUMENT_LIST = Type("an argument list without NUL characters, such as [/opt/bin
 def check_options(kind, options):
     """Return glidein_scheduler_options with the defaults of `kind`, a subclass of Scheduler. Raises InputError.
 
-    Returns {"commands": {name: [str]}, "count_commands": {} or {"queued": [str], "running": [str]}, "grace": seconds,
-    "rerunnable_arrays": bool, "timeout": seconds}, and the keys of more_options of `kind`.
+    Returns {"commands": {name: [str]}, "grace": seconds, "rerunnable_arrays": bool, "timeout": seconds}, and the keys
+    of more_options of `kind`.
     """
     commands = {name: {"type": ARGUMENT_LIST, "default": argv} for name, argv in sorted(kind.commands.items())}
-    counts = {name: {"type": ARGUMENT_LIST} for name in _COUNTS}
     spec = Spec(
         {
             "commands": {"type": ANYTHING, "default": {}, "options": Spec(commands)},
-            "count_commands": {
-                "type": ANYTHING,
-                "default": {},
-                "options": Spec(counts, required_together=[_COUNTS]),
-            },
             "grace": {"type": whole_number(1), "default": kind.grace_s},
             "rerunnable_arrays": {"type": BOOLEAN, "default": False},
             "timeout": {"type": whole_number(1), "default": DEFAULT_TIMEOUT_S},
@@ -59,6 +52,4 @@ def check_options(kind, options):
         problems.append(invalid(f"{_VARIABLE}.rerunnable_arrays", True, expected))
     if problems:
         raise InputError(named_by_variable(kind.name, problems, _VARIABLE))
-    if None in result["count_commands"].values():
-        result["count_commands"] = {}
     return result

@@ -304,7 +304,7 @@ class _Entry:
             self.variables["directives"] = directives
         if self.gpus:
             # Nodes with GPUs are for jobs that use them.
-            self.variables["gpu_only"] = True
+            self.variables["accept"] = {"gpus": {"min": 1}}
         if pilots:
             self.variables["limits"] = {"total": pilots}
         self.variables.update(self._size(defaults["disk_per_core_mb"]))

@@ -7,16 +7,16 @@ A step whose result the next steps report returns {"failed": True, "msg": reason
 """
 
 import functools
+import os
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ansible.module_utils.basic import missing_required_lib
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
     DemandClient,
     with_first_token,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import plain, unreadable
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import checked, settings
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import MissingLibraryError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_sites
@@ -24,7 +24,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jo
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import Jobs, request_leases, trim
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import (
     options_of,
-    plan_argument_spec,
+    plan_specs,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
@@ -33,51 +33,41 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     NoAnswerError,
     ServerError,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
-_DEPLOYMENT = {"type": "str", "default": "glidein"}
-# The variables that the steps read, of the first host of the play: {name: argument spec}.
-SERVER = {
-    "glidein_demand_url": {"type": "str", "required": True},
-    "glidein_demand_ca_path": {"type": "path"},
-    "glidein_deployment": _DEPLOYMENT,
-}
-PLAN = {
-    "glidein_deployment": _DEPLOYMENT,
-    "glidein_max_demand_age": {"type": "int", "default": 900},
-    **plan_argument_spec(),
-}
-LEASE = {"glidein_lease_ttl": {"type": "int", "default": 1800}}
+# The variables that the steps read, of the first host of the play.
+SERVER = ("glidein_demand_url", "glidein_demand_ca_path", "glidein_deployment")
+PLAN = ("glidein_deployment", "glidein_allocation", "glidein_order", *plan_specs())
+# Demand and supply that are older have missed two readings of the demand server, which reads every five minutes.
+MAX_DEMAND_AGE_S = 900
+# Longer than the time between two cycles, also if one is skipped. Otherwise another controller orders for these jobs.
+LEASE_TTL_S = 1800
 
 
-def settings(variables: Any, spec: dict) -> dict:
-    """Return the variables of an argument spec with its defaults. variables: of one host. Raises InputError."""
-    problems = unreadable(variables, *spec)
-    if problems:
-        raise InputError(problems)
-    given = {name: plain(variables.get(name)) for name in spec}
-    checked = ArgumentSpecValidator(spec).validate({name: value for name, value in given.items() if value is not None})
-    if checked.error_messages:
-        raise InputError(checked.error_messages)
-    return checked.validated_parameters
+def plan_settings(variables: Any) -> tuple:
+    """Return (variables of PLAN in their normal form, errors). variables: of one host."""
+    values, problems = checked(variables, *PLAN)
+    for name, spec in plan_specs().items():
+        values[name] = spec.check(problems, name, values.get(name))
+    return values, problems
 
 
 def client_of(server: dict) -> Callable[..., DemandClient]:
     """Return a function of a token that returns the client of the demand server. server: settings of SERVER."""
-    verify = server["glidein_demand_ca_path"] or True
+    path = server["glidein_demand_ca_path"]
+    verify = os.path.expanduser(os.path.expandvars(path)) if path else True
     return functools.partial(DemandClient, server["glidein_demand_url"], verify=verify)
 
 
-def read_job(variables: Any, tokens: dict, job: str, schedd: Optional[str]) -> dict:
+def read_job(variables: Any, tokens: dict, job: str) -> dict:
     """Return the demand server's reply about a job. Raises GlideinError."""
 
     def read(client: DemandClient) -> Dict[str, Any]:
-        found = client.call("get_job", {"job": job, "schedd": schedd or ""})
+        found = client.call("get_job", {"job": job})
         if not isinstance(found, dict) or "obstacles" not in found:
             raise ServerError(f"Demand server {client.url}, get_job: the reply has no job.")
         return found
 
-    return with_first_token(client_of(settings(variables, SERVER)), tokens.values(), read)
+    return with_first_token(client_of(settings(variables, *SERVER)), tokens.values(), read)
 
 
 def read_demand(variables: Any, sites: dict, tokens: dict) -> dict:
@@ -92,7 +82,7 @@ def read_demand(variables: Any, sites: dict, tokens: dict) -> dict:
         return client.call("get_demand", wanted), client.call("get_supply")
 
     try:
-        demand, supply = with_first_token(client_of(settings(variables, SERVER)), tokens.values(), read)
+        demand, supply = with_first_token(client_of(settings(variables, *SERVER)), tokens.values(), read)
     except GlideinError as error:
         return {"failed": True, "msg": str(error)}
     return {"demand": demand, "supply": supply}
@@ -105,10 +95,11 @@ def plan_sites(variables: Any, sites: dict, demand: dict, supply: dict, explain:
     """
     now_s = int(time.time())
     try:
-        options = settings(variables, PLAN)
+        options, problems = plan_settings(variables)
+        if problems:
+            raise InputError(problems)
         checked, errors = read_sites(options["glidein_deployment"], list(sites.values()))
-        max_age_s = options["glidein_max_demand_age"]
-        plan = make_plan(demand, supply, checked, now_s, max_age_s, explain, options_of(options))
+        plan = make_plan(demand, supply, checked, now_s, MAX_DEMAND_AGE_S, explain, options_of(options))
     except MissingLibraryError as error:
         return {"failed": True, "msg": f"{missing_required_lib('htcondor')} {error}"}
     except GlideinError as error:
@@ -127,15 +118,12 @@ def lease_jobs(variables: Any, plan: dict, tokens: dict) -> dict:
     limits: Dict[str, Optional[int]] = {}
 
     def lease(site: str, jobs: Jobs) -> Jobs:
-        answer = connect(tokens[site]).lease(site, jobs, ttl_s, server["glidein_deployment"])
+        answer = connect(tokens[site]).lease(site, jobs, LEASE_TTL_S, server["glidein_deployment"])
         limits[site] = answer["site_limit"]
         return answer["granted"]
 
     try:
-        server = settings(variables, SERVER)
-        ttl_s = settings(variables, LEASE)["glidein_lease_ttl"]
-        if ttl_s < 1:
-            raise InputError(invalid("glidein_lease_ttl", ttl_s, "a whole number of seconds of at least 1"))
+        server = settings(variables, *SERVER)
         requests = {site: entries for site, entries in plan["lease_requests"].items() if site in tokens}
         connect = client_of(server)
     except GlideinError as error:
@@ -181,7 +169,7 @@ def send_reports(variables: Any, reports: list, tokens: dict) -> list:
 
     Sites without a token are not reported. Raises InputError.
     """
-    server = settings(variables, SERVER)
+    server = settings(variables, *SERVER)
     connect = client_of(server)
     failed: Dict[str, ServerError] = {}
     no_answer = None

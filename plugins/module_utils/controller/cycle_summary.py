@@ -111,7 +111,6 @@ def status_table(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Lis
     lines = _demand_lines(demand, plan)
     lines += section("", table(_STATUS_HEAD, rows))
     lines += section("DRAINED", _drain_lines(sites or {}))
-    lines += section("WHY", _explanation_lines(plan))
     lines += section("NOT SERVED", _unserved_lines(demand, plan))
     lines += section("HELD BACK", paragraphs(plan.get("notes") or [], "note"))
     return lines + section("PROBLEMS", paragraphs(_status_problems(plan, demand, sites), "problem"))
@@ -141,7 +140,6 @@ def status_report(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Di
             for each in plan.get("unserved") or []
         ],
         "gateways": (demand.get("supply") or {}).get("gateways"),
-        "explanation": plan.get("explanation") or [],
         "notes": plan.get("notes") or [],
         "problems": _status_problems(plan, demand, sites),
     }
@@ -280,15 +278,6 @@ def _refusals(site: str, demand: Step, lease: Step) -> List[str]:
     """Return the errors of the earlier calls to the demand server for a site."""
     texts = [str(error["error"]) for error in lease.get("errors") or [] if error["site"] == site]
     return texts + ([str(demand.get("msg"))] if demand.get("failed") else [])
-
-
-def _explanation_lines(plan: Step) -> List[str]:
-    """Return the reason why each entry serves the group of the plan's option `explain` or does not serve it."""
-    lines = []
-    for each in plan.get("explanation") or []:
-        serves = f"{count(each['serves'], 'job')}; " if each["serves"] else ""
-        lines += wrap(f"{each['site']}/{each['entry']}/{each['shape']}: {serves}{each['reason']}", "  ")
-    return lines
 
 
 def _drain_lines(sites: Sites) -> List[str]:

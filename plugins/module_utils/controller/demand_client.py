@@ -56,7 +56,7 @@ class DemandClient:
     ) -> None:
         if requests is None:
             raise InputError(missing_required_lib("requests"))
-        self.url = _endpoint(url)
+        self.url = endpoint(url)
         self.token = token
         self.timeout_s = timeout_s
         self.verify = verify
@@ -238,7 +238,8 @@ def _is_grant(groups: Any) -> bool:
     return isinstance(groups, dict) and all(isinstance(jobs, int) and jobs >= 0 for jobs in groups.values())
 
 
-def _endpoint(url: str) -> str:
+def endpoint(url: str) -> str:
+    """Return the address of the JSON-RPC interface. Raises InputError if url is no valid glidein_demand_url."""
     rule = "http:// or https://, a host, and optionally a port and a path, without user and password"
     try:
         parts = urlparse(url)

@@ -4,36 +4,35 @@
 """The check of the inventory before the first change of a deployment. Controller only."""
 
 import os
-import re
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Pattern, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
+from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import endpoint
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
+    checked,
     read_variable,
     unknown_variables,
     unquoted_names,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form import (
-    DEFAULT_QUEUE_WAIT,
     checked_options,
     lifetime_s,
     signed_form,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_sites
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import options_of, plan_options
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import read_site, site_token
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
 from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYTHING, invalid
 
 _HOSTS_MOST = 5
-_COLLECTOR = re.compile(r"^[A-Za-z0-9._-]+(:[0-9]+)?\Z")
-_DEMAND_URL = re.compile(r"^https?://[^/]+")
-_CREDENTIAL = re.compile(r"^(token|pool_password)\Z")
+# Those of the plan are checked once.
+_CHECKED = [name for name, one in VARIABLES.items() if one.check is not ANYTHING and name not in cycle.PLAN]
 # In the variables of the central manager; the default is that of the role tarball.
 _RENEW_BEFORE = "tarball_token_renew_before"
 _RENEW_BEFORE_DEFAULT = "15d"
@@ -64,11 +63,11 @@ def inventory_errors(
     if managers:
         renewal, error = _renewal(hostvars, managers[0])
         found.append((managers[0], error))
-    deployment, errors = _plan(hostvars[hosts[0]])
+    plan, errors = cycle.plan_settings(hostvars[hosts[0]])
     found += [(None, error) for error in errors]
     sites = [_Site(hostvars, host) for host in hosts]
     readable = [site.definition for site in sites if not site.definition["error"]]
-    valid, refused = read_sites(deployment, readable)
+    valid, refused = read_sites(str(plan.get("glidein_deployment")), readable)
     entries_of = {one["site"]["site"]: one["site"]["entries"] for one in valid}
     error_of = {one["site"]: one["error"] for one in refused}
     for site in sites:
@@ -101,23 +100,19 @@ class _Site:
         self.name = self.definition["site"]
         token_error = read_variable(self.variables, "glidein_demand_token")[1] or site_token(self.variables)[1]
         self.errors += [self.definition["error"], token_error]
-        self._read("glidein_collector", "", _COLLECTOR, "HOST or HOST:PORT of the collector that glideins join")
-        self._read(
-            "glidein_demand_url", "", _DEMAND_URL, "the demand server's address, such as http://cm.example.org:11001"
-        )
-        self.credential = self._read("glidein_credential", "token", _CREDENTIAL, "token or pool_password")
-        self.credential_file = os.path.expanduser(str(self._read("glidein_credential_file") or ""))
-        self.log_s3 = self._read("glidein_log_s3")
-        self.queue_wait = self._read("glidein_queue_wait", DEFAULT_QUEUE_WAIT)
-
-    def _read(self, name: str, default: Any = None, pattern: Optional[Pattern[str]] = None, expected: str = "") -> Any:
-        """Return a variable, or the default if it is missing. Add to the errors why it cannot be read or is invalid."""
-        value, error = read_variable(self.variables, name)
-        value = default if value is None else value
-        if not error and pattern and not pattern.match(str(value)):
-            error = invalid(name, value, expected)
-        self.errors.append(error)
-        return value
+        values, problems = checked(self.variables, *_CHECKED)
+        self.errors += problems
+        try:
+            if values.get("glidein_demand_url"):
+                endpoint(values["glidein_demand_url"])
+        except InputError as error:
+            self.errors.append(str(error))
+        self.credential = values.get("glidein_credential")
+        self.credential_file = os.path.expanduser(values.get("glidein_credential_file") or "")
+        self.log_s3, log_error = read_variable(self.variables, "glidein_log_s3")
+        self.errors.append(log_error)
+        self.wait_s = values.get("glidein_queue_wait")
+        self.wait = read_variable(self.variables, "glidein_queue_wait")[0] or VARIABLES["glidein_queue_wait"].default
 
     def log_errors(self, has_valid_entries: bool) -> list:
         """Return why glideins could not upload their logs."""
@@ -125,21 +120,18 @@ class _Site:
             return []
         try:
             options = checked_options(self.log_s3)
-            if has_valid_entries:
-                signed_form(options, self.name, lifetime_s(self.definition["entries"], self.queue_wait))
+            if has_valid_entries and self.wait_s is not None:
+                signed_form(options, self.name, lifetime_s(self.definition["entries"], self.wait))
         except InputError as error:
             return error.problems
         return []
 
     def lifetime_errors(self, entries: dict, renewal: Optional[_Renewal], credential_expires: Callable) -> list:
         """Return why a token may expire before the glidein that uses it ends. entries: of entries.normalise_site."""
-        wait_s = parse_duration(self.queue_wait)
-        if wait_s is None:
-            return [invalid("glidein_queue_wait", self.queue_wait, "a duration such as 3d")]
-        if self.credential != "token":
+        if self.credential != "token" or self.wait_s is None:
             return []
-        needed_s = wait_s + max(entry["walltime_s"] for entry in entries.values())
-        cause = f"glidein_queue_wait ({self.queue_wait}) and the longest walltime of its entries"
+        needed_s = self.wait_s + max(entry["walltime_s"] for entry in entries.values())
+        cause = f"glidein_queue_wait ({self.wait}) and the longest walltime of its entries"
         if self.credential_file:
             return _supplied_token_errors(self.credential_file, needed_s, cause, credential_expires)
         if renewal is None or needed_s <= renewal.seconds:
@@ -168,18 +160,6 @@ def _supplied_token_errors(path: str, needed_s: int, cause: str, credential_expi
     ]
 
 
-def _plan(variables: Any) -> tuple:
-    """Return (name of the deployment, errors of the variables of the plan). variables: of one host."""
-    deployment = "glidein"
-    try:
-        options = cycle.settings(variables, cycle.PLAN)
-        deployment = options["glidein_deployment"]
-        plan_options(options_of(options))
-    except InputError as error:
-        return deployment, error.problems
-    return deployment, []
-
-
 def _renewal(hostvars: Any, manager: str) -> tuple:
     """Return (_Renewal, error or None)."""
     value, error = read_variable(hostvars[manager], _RENEW_BEFORE)
@@ -195,7 +175,7 @@ def _renewal(hostvars: Any, manager: str) -> tuple:
 def _by_error(found: list) -> list:
     """Return one line for each error. found: [(host or None, error or None)]."""
     hosts: Dict[str, List[str]] = {}
-    for host, error in found:
+    for host, error in dict.fromkeys(found):
         if error:
             hosts.setdefault(error, []).extend([host] if host else [])
     return [f"{listed(names, _HOSTS_MOST)}: {error}" if names else error for error, names in hosts.items()]

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import read_variables
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
 
@@ -27,7 +28,7 @@ def inventory_sites(hostvars: Any, hosts: List[str]) -> Dict[str, List[Any]]:
         site, is_revoked = site or host, _truth(is_revoked)
         (revoked if is_revoked else trusted)[site] = {
             "site": site,
-            "credential": credential or "token",
+            "credential": credential or VARIABLES["glidein_credential"].default,
             "supplied": bool(file),
         }
         revoked_hosts += [host] if is_revoked else []

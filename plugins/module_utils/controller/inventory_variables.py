@@ -1,15 +1,20 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The inventory's `glidein_*` variables: those that are misspelt, and those that cannot be read. Controller only."""
+"""The `glidein_*` variables of a host: their values, and those that are misspelt, invalid or cannot be read.
 
+Controller only.
+"""
+
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
-from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQUOTED, is_unquoted
+from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQUOTED, Spec, is_unquoted
 
 PREFIX = "glidein_"
 _NAMES = ("glidein_site", "glidein_deployment", "glidein_demand_token")
@@ -18,86 +23,6 @@ _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _VAULT = (
     "the vault that holds it cannot be decrypted: the vault password is missing or wrong (--ask-vault-pass, "
     "--vault-password-file)"
-)
-
-# docs/variables.md describes them.
-KNOWN = (
-    "glidein_allocation",
-    "glidein_budget",
-    "glidein_ce",
-    "glidein_ce_token_command",
-    "glidein_ce_token_file",
-    "glidein_checks_dir",
-    "glidein_collector",
-    "glidein_condor_config",
-    "glidein_credential",
-    "glidein_credential_file",
-    "glidein_cycle_lock",
-    "glidein_demand_ca_path",
-    "glidein_demand_token",
-    "glidein_demand_url",
-    "glidein_deployment",
-    "glidein_deployment_limits",
-    "glidein_eagerness",
-    "glidein_entries",
-    "glidein_environment",
-    "glidein_explain",
-    "glidein_fail_on_error",
-    "glidein_gateway",
-    "glidein_gateway_blah_config",
-    "glidein_gateway_dir",
-    "glidein_gateway_extra_config",
-    "glidein_gateway_idle_shutdown",
-    "glidein_gateway_platform",
-    "glidein_gateway_poll_seconds",
-    "glidein_gateway_port",
-    "glidein_gateway_ports",
-    "glidein_gateway_routes",
-    "glidein_gateway_ssh",
-    "glidein_gateway_ssh_from",
-    "glidein_gateway_ssh_host",
-    "glidein_gateway_ssh_key",
-    "glidein_gateway_ssh_port",
-    "glidein_gateway_submit_host",
-    "glidein_gateway_submit_user",
-    "glidein_gateway_supervisor",
-    "glidein_guard",
-    "glidein_home",
-    "glidein_job_wrapper",
-    "glidein_lease_ttl",
-    "glidein_limits",
-    "glidein_log_days",
-    "glidein_log_dir",
-    "glidein_log_interval",
-    "glidein_log_s3",
-    "glidein_login_hook",
-    "glidein_max_demand_age",
-    "glidein_modules",
-    "glidein_order",
-    "glidein_payload_files",
-    "glidein_platforms",
-    "glidein_pull",
-    "glidein_pull_demand_url",
-    "glidein_pull_dir",
-    "glidein_pull_python",
-    "glidein_pull_schedule",
-    "glidein_queue_wait",
-    "glidein_renew",
-    "glidein_revoked",
-    "glidein_scheduler",
-    "glidein_scheduler_options",
-    "glidein_scratch",
-    "glidein_site",
-    "glidein_site_timeout",
-    "glidein_ssh_login_timeout",
-    "glidein_ssh_persist",
-    "glidein_ssh_prompts",
-    "glidein_ssh_session",
-    "glidein_ssh_session_args",
-    "glidein_ssh_session_dir",
-    "glidein_tarball_file",
-    "glidein_tarball_url",
-    "glidein_tarballs",
 )
 
 
@@ -112,6 +37,31 @@ def read_variables(host: str, variables: Any, *names: str) -> List[Any]:
     if errors:
         raise InputError(errors)
     return [value for value, _error in found]
+
+
+def settings(variables: Any, *names: str) -> Dict[str, Any]:
+    """Return variables of a host in their normal form, with their defaults. Raises InputError with all problems.
+
+    variables: hostvars[host].
+    """
+    values, problems = checked(variables, *names)
+    if problems:
+        raise InputError(problems)
+    return values
+
+
+def checked(variables: Any, *names: str) -> Tuple[Dict[str, Any], List[str]]:
+    """Return (variables of a host in their normal form, with their defaults; errors). variables: hostvars[host]."""
+    found = {name: read_variable(variables, name) for name in names}
+    problems = [error for _value, error in found.values() if error]
+    readable = {name: value for name, (value, error) in found.items() if not error}
+    return _spec(tuple(readable)).check(problems, "", readable), problems
+
+
+@functools.lru_cache(maxsize=None)
+def _spec(names: Tuple[str, ...]) -> Spec:
+    """Return the Spec of these variables."""
+    return Spec({name: VARIABLES[name].argument_spec() for name in names})
 
 
 def unreadable(variables: Any, *names: str) -> List[str]:
@@ -198,7 +148,7 @@ def unknown_of_host(hostvars: Any, host: str, names: Iterable[Any]) -> List[str]
 
 
 def _unknown(names: Iterable[Any]) -> List[str]:
-    return sorted(str(name) for name in names if str(name).startswith(PREFIX) and name not in KNOWN)
+    return sorted(str(name) for name in names if str(name).startswith(PREFIX) and name not in VARIABLES)
 
 
 def _raw(hostvars: Any, host: str) -> Any:
@@ -213,8 +163,8 @@ def _error(name: str) -> str:
             "-l HOST -e profile=NAME`, copy the variables that it shows into those of the host, and delete this one"
         )
     return (
-        f"{name}: unknown variable{did_you_mean(name, KNOWN, PREFIX)}. The names that begin with {PREFIX} are those of "
-        "docs/variables.md; a variable of your own needs another name, or another variable that refers to it"
+        f"{name}: unknown variable{did_you_mean(name, VARIABLES, PREFIX)}. The names that begin with {PREFIX} are "
+        "those of docs/variables.md; a variable of your own needs another name, or another variable that refers to it"
     )
 
 

@@ -11,12 +11,12 @@ the form. A presigned URL would be valid for one object only, and all glideins o
 import re
 from typing import Any, Dict, List, Optional
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYTHING, Spec, invalid, text
 
-DEFAULT_QUEUE_WAIT = "3d"
 # S3 refuses a signature of version 4 that is older.
 LONGEST_S = 7 * 86400
 # More than the compressed ends of 30 logs of 128 KiB.
@@ -75,7 +75,7 @@ def lifetime_s(entries: Any, queue_wait: Any = None) -> int:
     """
     site = normalise_site("glidein", "site", entries)
     walltime_s = max(entry["walltime_s"] for entry in site["entries"].values())
-    wait = DEFAULT_QUEUE_WAIT if queue_wait is None else queue_wait
+    wait = VARIABLES["glidein_queue_wait"].default if queue_wait is None else queue_wait
     wait_s = parse_duration(wait)
     if wait_s is None:
         raise InputError(invalid("glidein_queue_wait", wait, "a duration such as 3d"))

@@ -11,12 +11,7 @@ import time
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import array_sizes
 from ansible_collections.glidein.ops.plugins.module_utils.condor_settings import check_condor_config
-from ansible_collections.glidein.ops.plugins.module_utils.entries import (
-    LOG_INTERVAL,
-    MODULES,
-    SCRATCH,
-    check_environment,
-)
+from ansible_collections.glidein.ops.plugins.module_utils.entries import MODULES, SCRATCH, check_environment
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandTimeoutError,
     GlideinError,
@@ -31,7 +26,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import 
 from ansible_collections.glidein.ops.plugins.module_utils.site.submissions import Submissions
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import site_report
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, credential_expires, utc
-from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec, text
+from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec, duration, text
 
 _PAYLOAD_OPTIONS = Spec(
     {
@@ -44,7 +39,7 @@ _PAYLOAD_OPTIONS = Spec(
         },
         "scratch": {"type": SCRATCH, "required": True},
         "modules": {"type": MODULES, "default": []},
-        "log_interval": {"type": LOG_INTERVAL, "default": 0},
+        "log_interval": {"type": duration(0), "default": 0},  # 0: the logs are copied at the end of the glidein only
     }
 )
 _TOO_MANY = (

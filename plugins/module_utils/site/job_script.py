@@ -124,22 +124,14 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
     }
     if shape["min_disk_mb"] != shape["disk_mb"]:
         values["GLIDEIN_MIN_DISK_MB"] = shape["min_disk_mb"]
-    default = ENTRY.default
-    if (entry["fast_failures"], entry["fast_failure_s"]) != (default("fast_failures"), default("fast_failure_time")):
+    if entry["fast_failures"] != ENTRY.default("fast_failures"):
         values["GLIDEIN_FAST_FAILURES"] = entry["fast_failures"]
-        values["GLIDEIN_FAST_FAILURE_S"] = entry["fast_failure_s"]
-    if entry["lost_s"] != default("lost_timeout"):
-        values["GLIDEIN_LOST_S"] = entry["lost_s"]
-    if entry["log_mb"] != default("log_mb"):
-        values["GLIDEIN_LOG_MB"] = entry["log_mb"]
-    interval_s = payload.get("log_interval_s") if entry["log_interval_s"] is None else entry["log_interval_s"]
-    if interval_s:
-        values["GLIDEIN_LOG_INTERVAL_S"] = interval_s
+    if payload.get("log_interval_s"):
+        values["GLIDEIN_LOG_INTERVAL_S"] = payload["log_interval_s"]
     values["GLIDEIN_LOG_S3"] = payload.get("log_form") or ""
     if entry["checks"]:
         checks = [f"{name} {entry['checks'][name]}".rstrip() for name in sorted(entry["checks"])]
         values["GLIDEIN_CHECKS"] = "\n".join(checks)
-        values["GLIDEIN_CHECK_PERIOD_S"] = entry["check_period_s"]
         values["GLIDEIN_REQUIRE_CHECKS"] = " ".join(entry["require_checks"])
     words = {name: sh_quote(str(value)) for name, value in values.items()}
     words["GLIDEIN_SCRATCH"] = scratch_word(entry["scratch"] or payload["scratch"])

@@ -58,15 +58,6 @@ def sort_jobs(jobs, site, recorded_names):
     return SiteJobs(by_shape, orphans, others)
 
 
-def job_names(site):
-    """Return [(job name, queue or None)] of every entry and shape of a site (result of normalise_site)."""
-    return [
-        (job_name(site["deployment"], site["site"], entry["name"], shape), entry["queue"])
-        for entry in site["entries"].values()
-        for shape in sorted(entry["shapes"])
-    ]
-
-
 def queue_result(site, counted, user, now_s, versions, credential_expires):
     """Return the `queue` of the module queue_info, which the plan reads.
 

@@ -15,20 +15,23 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inte
 # limited_by: the limit or drain that reduced submit, as text, or None.
 Decision = collections.namedtuple("Decision", ["entry", "shape", "present", "submit", "cancel", "limited_by"])
 
+# A cycle applies its plan at once. An older one is of another cycle, or the clocks of two hosts disagree.
+MAX_PLAN_AGE_S = 600
 # A plan that is further in the future proves that the clocks of two hosts disagree.
 CLOCK_TOLERANCE_S = 60
 
 
-def check_plan(plan, plan_as_of, site, now_s, max_age_s):
+def check_plan(plan, plan_as_of, site, now_s):
     """Return {(entry, shape): plan item} of a plan for `site` (result of normalise_site).
 
-    Raises StaleInputError if the plan is older than max_age_s or from the future, InputError if it is for another site.
+    Raises StaleInputError if the plan is older than MAX_PLAN_AGE_S or from the future, InputError if it is for another
+    site.
     """
     age_s = now_s - plan_as_of
-    if age_s > max_age_s:
+    if age_s > MAX_PLAN_AGE_S:
         raise StaleInputError(
-            f"plan_as_of: the plan is {int(age_s)} s old; expected at most {max_age_s} s (max_plan_age). Nothing was "
-            "changed. Make a new plan. If the new plan is refused, too, the clock of this login node is ahead of the "
+            f"plan_as_of: the plan is {int(age_s)} s old; expected at most {MAX_PLAN_AGE_S} s. Nothing was changed. "
+            "Make a new plan. If the new plan is refused, too, the clock of this login node is ahead of the "
             "controller's."
         )
     if age_s < -CLOCK_TOLERANCE_S:

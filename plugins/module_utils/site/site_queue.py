@@ -9,12 +9,11 @@ import pwd
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.batch.count_commands import jobs_of_count_commands
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.site.drain_file import read_drains
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import log_times
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import job_names, queue_result, sort_jobs
+from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import queue_result, sort_jobs
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import (
     SiteDirectory,
     recorded_names,
@@ -51,10 +50,7 @@ class SiteQueue:
 
     def jobs(self):
         """Return the user's jobs in the queue as a list of Job. Raises CommandError or OutputError."""
-        commands = self.scheduler.options["count_commands"]
-        if not commands:
-            return self.scheduler.jobs(self.user)
-        return jobs_of_count_commands(self.scheduler.runner, commands, self.user, job_names(self.site), time.time())
+        return self.scheduler.jobs(self.user)
 
     def files(self):
         """Return the `files` of queue_info's result: the state of the site's directory and of the log directory."""

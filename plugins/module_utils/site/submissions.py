@@ -109,9 +109,8 @@ def in_use(lines, queued_ids, any_of_ours):
     It could come from a submission of unknown outcome.
     """
     settled = {line.get("id") for line in lines if line["event"] in ("submitted", "refused")}
-    nameless = "" in queued_ids  # counted by count_commands: the job may come from any submission
     for line in lines:
-        if line["event"] == "submitted" and (nameless or str(line.get("job_id")) in queued_ids):
+        if line["event"] == "submitted" and str(line.get("job_id")) in queued_ids:
             return True
         if line["event"] in ("submitting", "unknown") and line.get("id") not in settled and any_of_ours:
             return True

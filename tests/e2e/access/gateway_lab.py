@@ -60,7 +60,7 @@ VARIABLES = {
     "glidein_gateway": True,
     "glidein_gateway_submit_user": "alice",
     "glidein_gateway_supervisor": "cron",
-    "glidein_gateway_poll_seconds": 5,
+    "glidein_gateway_extra_config": "GRIDMANAGER_JOB_PROBE_INTERVAL = 5",
     "glidein_gateway_routes": ROUTES,
     # The defaults of an access point wait for minutes.
     "central_manager_extra_config": "GRIDMANAGER_JOB_PROBE_INTERVAL = 5\nGRIDMANAGER_CONTACT_SCHEDD_DELAY = 1\n"

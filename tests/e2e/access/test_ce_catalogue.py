@@ -28,4 +28,4 @@ def test_a_ce_is_a_site_with_the_entries_of_its_catalogue(tmp_path):
     assert variables["glidein_scheduler_options"] == {"schedd": "ce@"}
     cpu, gpu = variables["glidein_entries"]["cpu"], variables["glidein_entries"]["gpu"]
     assert (cpu["queue"], cpu["walltime"], cpu["node"]["cpus"]) == ("cpu", "2h", 8)
-    assert (gpu["queue"], gpu["gpu_only"], gpu["shapes"]["pilot"]["gpus"]) == ("gpu", True, 2)
+    assert (gpu["queue"], gpu["accept"], gpu["shapes"]["pilot"]["gpus"]) == ("gpu", {"gpus": {"min": 1}}, 2)

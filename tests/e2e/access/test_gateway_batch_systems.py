@@ -24,7 +24,7 @@ LOGIN = {
     "glidein_gateway": True,
     "glidein_gateway_submit_user": "alice",
     "glidein_gateway_supervisor": "cron",
-    "glidein_gateway_poll_seconds": 5,
+    "glidein_gateway_extra_config": "GRIDMANAGER_JOB_PROBE_INTERVAL = 5",
 }
 COMMON = {
     "walltime": "1h",

@@ -12,8 +12,6 @@ HOME = f"/home/glidein/.glidein/{SITE}"
 ENTRY = {
     "walltime": "2h",
     "idle_timeout": "1h",
-    "lost_timeout": "30s",
-    "log_mb": 1,
     "shapes": {"two": {"cpus": 2, "memory_mb": 1024, "disk_mb": 500}},
 }
 JOBS = """\
@@ -33,6 +31,9 @@ def site(slurm, more_sites):
     """Deploy another site on the lab's login node; yield the inventories to use."""
     inventory = more_sites({SITE: {"ansible_host": "slurm", "glidein_entries": {"main": ENTRY}}})
     deploy_sites(inventory, SITE)
+    # With the defaults, 20 min and 20 MiB, the test would take too long.
+    shorter = "s/GLIDEIN_LOST_S:=1200/GLIDEIN_LOST_S:=30/; s/GLIDEIN_LOG_MB:=20/GLIDEIN_LOG_MB:=1/"
+    slurm.check_output(f"sed -i '{shorter}' {HOME}/current/lib/settings.sh")
     yield inventory
     no_glideins(slurm)
     slurm.check_output(f"rm -rf {HOME}")

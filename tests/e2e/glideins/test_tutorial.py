@@ -158,7 +158,7 @@ def reader(tmp_path, psc_bridges):
         "glidein_demand_url": (STATE / "demand_url").read_text(encoding="ascii").strip(),
         # Show changes at once, as in the lab's inventory.
         "glidein_guard": {"cancel_delay": 0, "hold_readings": 0},
-        "site_cache_dir": str(STATE / "cache"),
+        "glidein_cache_dir": str(STATE / "cache"),
         "demand_server_cache_dir": str(STATE / "cache"),
     }
     variables = yaml.safe_load((TUTORIAL / "host_vars" / SITE / "main.yml").read_text(encoding="utf-8"))

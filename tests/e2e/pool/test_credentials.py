@@ -222,7 +222,7 @@ def test_a_token_and_a_tarball_are_enough_without_root_on_the_pool(alice, server
         "glidein_entries": ENTRIES,
         "glidein_credential_file": str(tmp_path / "token"),
         "glidein_tarball_file": str(tmp_path / "condor.tar.gz"),
-        "site_cache_dir": str(tmp_path / "cache"),
+        "glidein_cache_dir": str(tmp_path / "cache"),
     }
     inventory = tmp_path / "hosts.json"
     inventory.write_text(json.dumps({"all": {"children": {"glidein_sites": {"hosts": {"login": site}}}}}))

@@ -61,7 +61,7 @@ def test_jobs_that_no_glidein_will_run(alice, server, page, limit):
     text = explain(f"cm#{nowhere}.0", "--check")
     assert """Requirements want TARGET.GLIDEIN_Site == "nowhere"; there glidein_site is 'slurm'""" in text
 
-    text = explain(held, "-e", "schedd=cm")
+    text = explain(f"cm#{held}")
     assert re.search(rf"Job cm#{held}.0 of alice@\S+: held for \d+ s: waits for data", text), text
     assert "A held job is not matched." in text
     assert "ENTRIES, after its release" in text

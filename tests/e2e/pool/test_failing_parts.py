@@ -118,22 +118,6 @@ def test_nothing_is_submitted_without_the_demand_server(alice, server, slurm, cm
     assert queued(slurm) == 0
 
 
-def test_nothing_is_submitted_on_demand_that_is_too_old(alice, server, slurm, cm):
-    alice.submit()
-    server.wait_for_jobs(1)
-    # The lab's server reads every 5 s. Without HTCondor, the last reading becomes older than the maximum age.
-    cm.check_output("systemctl stop condor")
-    try:
-        wait_for("a reading that is older than 2 s", lambda: server.call("get_demand")["result"]["schedds"]["failed"])
-        cycle = playbook("cycle", "-e", "glidein_max_demand_age=1")
-    finally:
-        cm.check_output("systemctl start condor")
-        wait_for("HTCondor", lambda: cm.run("condor_q").rc == 0)
-    assert cycle.rc == 0, cycle
-    assert "s old, at most 1 s are allowed: nothing is changed" in " ".join(cycle.output.split()), cycle
-    assert queued(slurm) == 0
-
-
 @pytest.mark.parametrize(
     "variables, said",
     [

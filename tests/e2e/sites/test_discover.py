@@ -132,7 +132,7 @@ def test_shapes_are_those_of_the_nodes(proposed):
     assert (whole["cpus"], whole["whole_node"]) == (64, True) and 230000 < whole["memory_mb"] < 250000
     gpus = proposed.entries["gpu"]["shapes"].values()
     assert {(shape["gpus"], shape["gpu_type"]) for shape in gpus} >= {(1, "a100"), (1, "v100")}
-    assert proposed.entries["gpu"]["gpu_only"] is True
+    assert proposed.entries["gpu"]["accept"] == {"gpus": {"min": 1}}
     # Nodes of these partitions that lack the feature are not requested.
     assert set(proposed.of_entries("constraint").items()) >= {("cpu", "EGRESS"), ("long", "EGRESS")}
 

@@ -22,7 +22,7 @@ VARIABLES = {
     "glidein_pull_demand_url": "http://cm:11001",  # the server's name on the login node
     "glidein_pull_schedule": "7 3 1 1 *",  # a cron entry that does not start a cycle meanwhile
     "glidein_entries": {"cpu": ENTRY},
-    "pull_cache_dir": str(STATE / "cache"),
+    "glidein_cache_dir": str(STATE / "cache"),
 }
 
 

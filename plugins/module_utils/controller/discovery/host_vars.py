@@ -36,7 +36,7 @@ _OPTIONS = (
     "resources",
     "directives",
     "limits",
-    "gpu_only",
+    "accept",
     "cvmfs",
     "scratch",
 )

@@ -132,7 +132,7 @@ def _site(
     if profile and facts["scheduler"] not in (None, profile["scheduler"]):
         raise InputError(
             f"profile: {profile['name']!r} is of a machine with {profile['scheduler']}, and the login node has "
-            f"{facts['scheduler']}; name another profile, or the batch system with -e discover_scheduler="
+            f"{facts['scheduler']}; name another profile, or the batch system with -e glidein_scheduler="
             f"{profile['scheduler']}"
         )
     if profile and not facts["scheduler"]:
@@ -437,7 +437,11 @@ class _Entry:
         self.has_gpus = bool(gpu_sizes)
         kept = {key: self.measured[key] for key in ("node", "shapes") if key in self.measured}
         if gpu_only and (options or kept):
-            self._set("gpu_only", True, "all nodes have GPUs; false also accepts jobs without GPUs")
+            self._set(
+                "accept",
+                {"gpus": {"min": 1}},
+                "all nodes have GPUs; delete this to accept other jobs, too",
+            )
         if not options and not kept:
             self._ask(
                 "shapes",

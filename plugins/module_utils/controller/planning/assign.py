@@ -321,26 +321,25 @@ class _Packing:
         return found
 
     def _share(self, jobs: "_Jobs", some: List[int]) -> None:
-        """Order the next glidein from the entry that has the fewest cores for its weight, again and again."""
+        """Order the next glidein from the entry that has the fewest cores, again and again."""
         by_entry: Dict[Path, List[int]] = {}
         for index in some:
             by_entry.setdefault(self.shapes[index].path, []).append(index)
-        heap = [(self._load(here[0]), number, here) for number, here in enumerate(by_entry.values())]
+        heap = [(self._cores_of(here[0]), number, here) for number, here in enumerate(by_entry.values())]
         heapq.heapify(heap)
         step = None
         while heap and jobs.left:
-            _load, number, here = heapq.heappop(heap)
+            _cores, number, here = heapq.heappop(heap)
             index = here[0]
             if step is None:
                 step = max(1, -(-jobs.left // jobs.per_glidein(self.shapes[index])) // _STEPS)
             if not self._order(index, jobs, step):
                 here.pop(0)
             if here:
-                heapq.heappush(heap, (self._load(index), number, here))
+                heapq.heappush(heap, (self._cores_of(index), number, here))
 
-    def _load(self, index: int) -> float:
-        shape = self.shapes[index]
-        return self._cores[shape.path] / shape.entry["weight"]
+    def _cores_of(self, index: int) -> int:
+        return self._cores[self.shapes[index].path]
 
     def _order(self, index: int, jobs: "_Jobs", most: Optional[int]) -> int:
         """Order glideins of a shape, at most `most` (None: as many as the jobs need); return how many."""

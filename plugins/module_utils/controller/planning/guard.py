@@ -43,8 +43,18 @@ Report = List[Tuple[EntryShape, Dict[str, Any]]]
 _EARLY_S = 600
 _EARLY_AFTER_JOB_S = 300
 _PROBE = 1
+# Each glidein that has registered admits so many more. If all register before the next cycle, an entry grows fivefold
+# in each cycle.
+_RAMP_FACTOR = 4
+# One or two failures may be those of a node, or of a user's jobs.
+_PROBE_FAILURES = 3
 
 _FALL, _JUMP = "fall", "jump"
+# Large submissions multiply the demand by ten, and a small demand by more. Beyond these, an error is more likely.
+_JUMP_FACTOR = 100
+_JUMP_LEAST = 100
+# The interval in which the demand server reads the pool by default (demand_server_refresh_seconds).
+_READING_S = 300
 
 # Fewer missing glideins than this have many possible causes, and ordering them again does little harm.
 _LEAST_MISSING = 3
@@ -254,8 +264,8 @@ def _unproven_limits(shapes: Shapes, guard: Guard, now_s: float) -> Dict[Path, U
 def _unproven_limit(name: str, shapes: List[EntryShape], guard: Guard, now_s: float) -> UnprovenLimit:
     good, failed = _record(shapes)
     lasting = _lasting(shapes, now_s)
-    if failed >= guard["probe_failures"] and failed > good:
-        glideins = _PROBE + guard["ramp_factor"] * lasting
+    if failed >= _PROBE_FAILURES and failed > good:
+        glideins = _PROBE + _RAMP_FACTOR * lasting
         why = f"{failed} of the last {good + failed} did not work"
         if glideins > _PROBE:
             return UnprovenLimit(glideins, f"{name} gets at most {glideins} unproven glideins, because {why}", True)
@@ -263,7 +273,7 @@ def _unproven_limit(name: str, shapes: List[EntryShape], guard: Guard, now_s: fl
     good = max([good] + [shape.registered for shape in shapes])
     if any(shape.supply["sample"] for shape in shapes):
         good = max(good, guard["ramp_first"])
-    glideins = guard["ramp_first"] + guard["ramp_factor"] * good
+    glideins = guard["ramp_first"] + _RAMP_FACTOR * good
     return UnprovenLimit(glideins, f"{name} limit of {count(glideins, 'unproven glidein')} reached", False)
 
 
@@ -335,19 +345,19 @@ def _demand_hold(idle: int, history: List[Reading], guard: Guard, now_s: float) 
     """Return a Hold, or None when the demand is believed.
 
     idle: jobs of this reading; history: [[epoch, idle jobs]] of earlier ones, which may be means over a longer time. A
-    fall to nothing, or a jump to more than jump_factor times the earlier demand, is believed when it has lasted for
+    fall to nothing, or a jump to more than _JUMP_FACTOR times the earlier demand, is believed when it has lasted for
     hold_readings. Without earlier readings nothing is held.
     """
-    span_s = guard["hold_readings"] * guard["reading_s"]
-    recent = _readings_since(sorted(history), now_s, span_s, guard["reading_s"])
+    span_s = guard["hold_readings"] * _READING_S
+    recent = _readings_since(sorted(history), now_s, span_s)
     if not recent or not span_s:
         return None
     until = f"until {_confirmed(guard['hold_readings'], 'reading')}"
     if not idle and max(recent) > 0:
         jobs = count(round(max(recent)), "idle job")
         return Hold(_FALL, f"the demand fell from {jobs} to none: queued glideins are kept {until}")
-    before = max(min(recent), guard["jump_least"])
-    if idle > guard["jump_factor"] * before:
+    before = max(min(recent), _JUMP_LEAST)
+    if idle > _JUMP_FACTOR * before:
         return Hold(_JUMP, f"the demand jumped from {min(recent):.0f} to {idle} idle jobs: nothing is added {until}")
     return None
 
@@ -360,9 +370,9 @@ def _removed_jobs(idle: int, history: List[Reading], removals: List[Reading], gu
     """
     if idle:
         return 0
-    span_s = max(guard["hold_readings"] * guard["reading_s"], guard["cancel_delay_s"])
-    waited = _readings_since(sorted(history), now_s, span_s, guard["reading_s"])
-    removed = sum(jobs for time_s, jobs in removals if now_s - span_s - guard["reading_s"] < time_s <= now_s)
+    span_s = max(guard["hold_readings"] * _READING_S, guard["cancel_delay_s"])
+    waited = _readings_since(sorted(history), now_s, span_s)
+    removed = sum(jobs for time_s, jobs in removals if now_s - span_s - _READING_S < time_s <= now_s)
     return removed if removed and 2 * removed >= max(waited, default=0) else 0
 
 
@@ -377,10 +387,10 @@ def _queued_in_hold(item: "PlanItem", shape: EntryShape, hold: Hold) -> int:
     return min(item.queued, before)
 
 
-def _readings_since(history: List[Reading], now_s: float, span_s: float, reading_s: float) -> List[float]:
+def _readings_since(history: List[Reading], now_s: float, span_s: float) -> List[float]:
     """Return the idle jobs of the readings that are not older than span_s. The time of a mean is its end."""
     gaps = [after[0] - before[0] for before, after in zip(history, history[1:])]
-    late_s = max(0, min(gaps) - reading_s) if gaps else 0
+    late_s = max(0, min(gaps) - _READING_S) if gaps else 0
     return [jobs for time_s, jobs in history if now_s - span_s < time_s + late_s and time_s <= now_s]
 
 
@@ -451,7 +461,7 @@ def _doubt(shapes: List[EntryShape], guard: Guard, supply_age_s: float, now_s: f
         return f"the queue shows only {found}, but by earlier reports {expected} should be there: {until}"
     started = _sum(shapes, "running", "completing", "sick")
     registered = sum(shape.registered for shape in shapes)
-    is_fresh = supply_age_s <= guard["reading_s"]
+    is_fresh = supply_age_s <= _READING_S
     is_known = len(reports) == cycles and all(map(_was_contradicted, reports))
     if is_fresh and not is_known and _is_far_fewer(started, registered):
         return f"the queue shows only {count(started, 'running glidein')}, but {registered} are registered: {until}"

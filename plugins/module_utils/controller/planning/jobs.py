@@ -92,7 +92,7 @@ class JobClass(NamedTuple):
 def job_classes_of(
     groups: List[Group], matcher: Matcher, sites: List[Site], order: List[str], now_s: float
 ) -> Tuple[JobClass, ...]:
-    """Return the job classes of all groups in the order in which they are served (see options.ORDER_KEYS)."""
+    """Return the job classes of all groups in the order in which they are served (see glidein_order)."""
     by_user = _sites_refer_to_users(matcher, sites)
     found = []
     for group in sorted(groups, key=lambda group: order_key(group, order)):

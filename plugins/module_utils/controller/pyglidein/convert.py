@@ -194,13 +194,15 @@ class _Conversion:
         queued = min(file.number(idle), file.number(total))
         most = file.number(total) + (queued if self._get("idle_cmd").value else 0)
         self._put("limits", {"queued": queued, "total": most, "per_cycle": file.number(each)}, total, idle, each)
-        for option in (self._get("cpu_only"), self._get("gpu_only")):
-            if file.truth(option):
-                self._put(option.name, True, option)
         for resource, key in _RESOURCES.items():
             least = self._get(f"min_{resource}_per_job", "0")
             if file.number(least):
-                self._put(f"accept.{key}", {"min": file.number(least)}, least)
+                self._put(f"accept.{key}.min", file.number(least), least)
+        cpu_only, gpu_only = self._get("cpu_only"), self._get("gpu_only")
+        if file.truth(cpu_only):
+            self._put("accept.gpus.max", 0, cpu_only)
+        if file.truth(gpu_only) and not file.number(self._get("min_gpus_per_job", "0")):
+            self._put("accept.gpus.min", 1, gpu_only)
         self._set_glidein(walltime_h, has_gpus)
         if not file.problems:
             self._set_directives()

@@ -22,6 +22,10 @@ PATH_MOST = 103 - 17
 ALIVE_INTERVAL_S = 15
 ALIVE_COUNT = 2
 CHECK_TIMEOUT_S = 5
+# For the connection to be made, and for a command over an existing session.
+CONNECT_TIMEOUT_S = 10
+# An unused session ends after half a day. Cycles use it every few minutes.
+PERSIST_S = 43200
 
 # ssh takes the first value of an option, so that these win over those in ~/.ssh/config. A person's settings for
 # interactive use would keep commands and transfers from running.
@@ -123,16 +127,16 @@ class Login:
         return f"{self.user}@{self.host}" if self.user else self.host
 
 
-def open_argv(login: Login, persist_s: int, connect_timeout_s: int) -> List[str]:
+def open_argv(login: Login) -> List[str]:
     """Return the command that opens a session and returns when it is open.
 
-    The command `true` ends at once, and the master stays in the background for persist_s seconds after its last use.
+    The command `true` ends at once, and the master stays in the background for PERSIST_S seconds after its last use.
     """
     options = _options(
         "ControlMaster=yes",
         f"ControlPath={login.control_path}",
-        f"ControlPersist={persist_s}",
-        f"ConnectTimeout={connect_timeout_s}",
+        f"ControlPersist={PERSIST_S}",
+        f"ConnectTimeout={CONNECT_TIMEOUT_S}",
         f"ServerAliveInterval={ALIVE_INTERVAL_S}",
         f"ServerAliveCountMax={ALIVE_COUNT}",
         "BatchMode=no",
@@ -169,9 +173,9 @@ def is_live(login: Login) -> bool:
     return _works(control_argv(login, "check"), CHECK_TIMEOUT_S)
 
 
-def carries(login: Login, timeout_s: float) -> bool:
+def carries(login: Login) -> bool:
     """Return whether a command at the site succeeds over the session. is_live does not notice a dead network."""
-    return _works(try_argv(login), timeout_s)
+    return _works(try_argv(login), CONNECT_TIMEOUT_S)
 
 
 def close(login: Login) -> None:

@@ -3,17 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the site modules' action plugins: options from host variables, and runs that skip the login node."""
 
-import pathlib
 import subprocess
 
 import pytest
-import yaml
 from ansible.plugins.action.normal import ActionModule as NormalActionModule
 from ansible_collections.glidein.ops.plugins.action import glideins
 from ansible_collections.glidein.ops.plugins.action.glideins import ActionModule as GlideinsAction
 from ansible_collections.glidein.ops.plugins.action.node_probe import ActionModule as NodeProbeAction
 from ansible_collections.glidein.ops.plugins.action.queue_info import ActionModule as QueueAction
-from ansible_collections.glidein.ops.plugins.module_utils import scheduler_variables
 from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import OptionError, SiteActionModule
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW
 
@@ -36,8 +33,9 @@ PLAN = [{"site": "lab", "entry": "main", "shape": "core", "present": 3, "reason"
 class Task:
     """The part of Ansible's task that the action plugins use."""
 
-    def __init__(self, args, check_mode=False):
+    def __init__(self, args, check_mode=False, module="queue_info"):
         self.args = args
+        self.action = f"glidein.ops.{module}"
         self.check_mode = check_mode
 
 
@@ -52,7 +50,8 @@ class Templar:
 
 def action_of(cls, args, check_mode=False):
     action = cls.__new__(cls)
-    action._task, action._templar = Task(args, check_mode), Templar()
+    module = {GlideinsAction: "glideins", NodeProbeAction: "node_probe"}.get(cls, "queue_info")
+    action._task, action._templar = Task(args, check_mode, module), Templar()
     return action
 
 
@@ -171,16 +170,6 @@ def test_a_variable_that_is_missing_or_cannot_be_read_is_named(cls, variables, m
     with pytest.raises(OptionError) as error:
         options(cls, **variables)
     assert str(error.value) == message
-
-
-def test_pull_mode_copies_the_variables_that_options_come_from():
-    path = pathlib.Path(__file__).parents[4] / "roles/pull/vars/main.yml"
-    copied = yaml.safe_load(path.read_text(encoding="utf-8"))["__pull_names"]
-    # The key of the bucket stays on the controller; the role pull refuses glidein_log_s3.
-    wanted = {*GlideinsAction.VARIABLES.values()} - {"glidein_log_s3"}
-    wanted |= {name for variables in scheduler_variables.VARIABLES.values() for name in variables.values()}
-    assert wanted <= set(copied)
-    assert "glidein_log_s3" not in copied
 
 
 def has_work(queue=None, **args):

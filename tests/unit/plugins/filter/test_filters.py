@@ -69,18 +69,6 @@ def test_a_duration_below_the_minimum_names_the_variable(value):
         seconds.seconds(value, 1, "glidein_site_timeout")
 
 
-def test_a_list_of_tarballs_is_parsed_by_line():
-    parse = tarball_list.FilterModule().filters()["tarball_list"]
-    line = "native x86_64 2.41 23.9.6 x86_64_Debian13 0123abcd native.tar.gz"
-    assert parse("") == []
-    assert parse(f"{line}\n") == [
-        {"name": "native", "arch": "x86_64", "glibc": "2.41", "htcondor": "23.9.6", "platform": "x86_64_Debian13",
-         "sha256": "0123abcd", "file": "native.tar.gz", "line": line}
-    ]  # fmt: skip
-    with pytest.raises(AnsibleFilterError, match="list of tarballs: invalid line 'native x86_64'; expected the fields"):
-        parse("native x86_64\n")
-
-
 def test_hosts_are_selected_by_their_variables():
     selected = select_hosts.FilterModule().filters()["select_hosts"]
     hosts = {

@@ -9,7 +9,7 @@ from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.glidein.ops.plugins.inventory import ce_collector
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import KNOWN
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.tests.unit.support.ce_catalogue import CE, GATEWAY, ITEM
 
 try:
@@ -111,7 +111,7 @@ def test_a_ce_is_a_host_of_its_groups_with_its_variables(catalogue):
     variables = variables_of(inventory, "ce1.example.org")
     assert variables["glidein_ce"] == "ce1.example.org:9619"
     assert list(variables["glidein_entries"]) == ["sc1", "node"]
-    assert {name for name in variables if name.startswith("glidein_")} <= set(KNOWN)
+    assert {name for name in variables if name.startswith("glidein_")} <= set(VARIABLES)
     assert catalogue.warnings == []
     assert catalogue.timeouts == {30}
 

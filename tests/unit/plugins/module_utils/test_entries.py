@@ -87,16 +87,10 @@ def test_missing_options_get_the_documented_default():
         "retirement_s": 600,
         "idle_timeout_s": None,
         "idle_after_job_s": None,
-        "lost_s": 1200,
-        "log_mb": 20,
-        "log_interval_s": None,
         "fast_failures": 5,
-        "fast_failure_s": 60,
         "checks": {},
         "require_checks": [],
-        "check_period_s": 600,
         "priority": 0,
-        "weight": 1,
         "eagerness": 0,
     }
 
@@ -186,8 +180,8 @@ def test_a_glidein_that_uses_the_nodes_disk_continues_with_less(changes, of_shap
     "changes, expected",
     [
         ({}, ""),
-        ({"gpu_only": True}, "(TARGET.RequestGPUs ?: 0) > 0"),
-        ({"cpu_only": True}, "(TARGET.RequestGPUs ?: 0) <= 0"),
+        ({"accept": {"gpus": {"min": 1}}}, "(TARGET.RequestGPUs ?: 0) > 0"),
+        ({"accept": {"gpus": {"max": 0}}}, "(TARGET.RequestGPUs ?: 0) <= 0"),
         (
             {"accept": {"memory_mb": {"min": 2001, "max": 64000}}},
             "(TARGET.RequestMemory ?: 0) > 2000 && (TARGET.RequestMemory ?: 0) <= 64000",
@@ -199,7 +193,10 @@ def test_a_glidein_that_uses_the_nodes_disk_continues_with_less(changes, of_shap
             "(TARGET.RequestDisk ?: 0) > 1024 && (TARGET.RequestDisk ?: 0) <= 102400",
         ),
         ({"accept_requirements": "A || B"}, "A || B"),
-        ({"gpu_only": True, "accept_requirements": "A || B"}, "(TARGET.RequestGPUs ?: 0) > 0 && (A || B)"),
+        (
+            {"accept": {"gpus": {"min": 1}}, "accept_requirements": "A || B"},
+            "(TARGET.RequestGPUs ?: 0) > 0 && (A || B)",
+        ),
     ],
 )
 def test_glideins_start_only_the_jobs_that_they_are_ordered_for(changes, expected):
@@ -360,12 +357,7 @@ def test_shapes_are_in_the_order_of_the_inventory():
         ({"attributes": {"A": [1]}}, ["glidein_entries.main.attributes.A", "text, a number, true or false"]),
         ({"attributes": {"A": float("nan")}}, ["glidein_entries.main.attributes.A", "nan"]),
         ({"priority": "high"}, ["glidein_entries.main.priority", "'high'", "a whole number"]),
-        ({"lost_timeout": "-1m"}, ["glidein_entries.main.lost_timeout", "at least 0 s"]),
-        ({"log_interval": "often"}, ["glidein_entries.main.log_interval", "a duration"]),
-        ({"log_mb": 0}, ["glidein_entries.main.log_mb", "at least 1"]),
         ({"fast_failures": -1}, ["glidein_entries.main.fast_failures", "-1", "at least 0"]),
-        ({"fast_failure_time": 0}, ["glidein_entries.main.fast_failure_time", "at least 1 s"]),
-        ({"check_period": "5s"}, ["glidein_entries.main.check_period", "at least 10 s"]),
         ({"checks": "cvmfs"}, ["glidein_entries.main.checks", "a mapping"]),
         ({"checks": {"../x": None}}, ["glidein_entries.main.checks.../x", "the file name of a check"]),
         ({"checks": {"x": 0}}, ["glidein_entries.main.checks.x: 0 is invalid", "words of letters"]),
@@ -398,9 +390,7 @@ def test_an_entry_other_than_a_mapping_is_one_error():
 
 
 def test_an_option_that_is_null_is_as_if_it_were_absent():
-    nulls = dict.fromkeys(
-        ("limits", "accept", "directives", "environment", "lost_timeout", "priority", "checks", "node")
-    )
+    nulls = dict.fromkeys(("limits", "accept", "directives", "environment", "priority", "checks", "node"))
     assert normalised(**nulls) == normalised()
 
 

@@ -5,11 +5,7 @@
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING, Job
-from ansible_collections.glidein.ops.plugins.module_utils.batch.count_commands import fill_in, jobs_of_count_commands
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, OutputError
-from ansible_collections.glidein.ops.tests.unit.support.builders import NOW
-from ansible_collections.glidein.ops.tests.unit.support.programs import Answering
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
 
 def test_an_unknown_batch_system_is_named_with_the_known_ones():
@@ -34,13 +30,11 @@ def test_an_unknown_batch_system_is_named_with_the_known_ones():
             "commands.sbatch: ['a\\x00b'] is invalid; expected an argument list without NUL characters",
         ),
         ({"commands": ["x"]}, "glidein_scheduler_options.commands: "),
-        ({"count_commands": {"queued": ["q"]}}, "count_commands: parameters are required together: queued, running"),
         (
             {"rerunnable_arrays": True},
             "rerunnable_arrays: True is invalid; expected false with slurm, whose arrays do not need it: remove it",
         ),
         ({"rerunnable_arrays": "often"}, "rerunnable_arrays: 'often' is invalid; expected true or false"),
-        ({"count_commands": {"idle": ["q"]}}, "count_commands.idle: unknown key; the keys are queued, running"),
     ],
 )
 def test_an_error_names_the_option_and_the_allowed_values(options, words):
@@ -57,7 +51,7 @@ def test_commands_time_limit_and_grace_can_be_replaced():
     assert made.options["grace"] == 90
 
 
-@pytest.mark.parametrize("options", [None, {}, {"commands": None}, {"count_commands": {}}])
+@pytest.mark.parametrize("options", [None, {}, {"commands": None}])
 def test_without_options_the_batch_system_is_as_installed(options):
     assert make_scheduler("slurm", options).argv["squeue"] == ["squeue"]
 
@@ -82,31 +76,3 @@ def test_the_users_own_settings_do_not_reach_the_commands(kind):
     kept, removed = (dict.fromkeys(names.split(), "x") for names in ENVIRONMENTS[kind])
     made = make_scheduler(kind, environ=dict(kept, HOME="/h", **removed))
     assert made.runner.environment == dict(kept, HOME="/h", LC_ALL="C", TZ="UTC0")
-
-
-# -- count_commands ----------------------------------------------------------------------------------------------------
-
-COMMANDS = {"queued": ["count", "-q", "{queue}", "{job_name}"], "running": ["count", "-r", "{user}:{job_name}"]}
-
-
-def test_commands_of_the_operators_own_count_each_entry_and_shape():
-    runner = Answering("Welcome, 5 users\n\n2\n", " 1 \nBye\n")
-    jobs = jobs_of_count_commands(runner, COMMANDS, "me", [("g1-2", "cpu")], NOW)
-    assert runner.called == [["count", "-q", "cpu", "g1-2"], ["count", "-r", "me:g1-2"]]
-    assert [(one.name, one.state, one.cancellable) for one in jobs] == [
-        ("g1-2", QUEUED, False),
-        ("g1-2", QUEUED, False),
-        ("g1-2", RUNNING, False),
-    ]
-    assert all(isinstance(one, Job) and one.submitted == NOW for one in jobs)
-
-
-@pytest.mark.parametrize("printed", ["", "two\n", "-1\n", "1 2\n", "1\n2\n", "1.5\n", "99999999999\n", "12"])
-def test_an_invalid_count_is_an_error_and_not_zero(printed):
-    with pytest.raises(OutputError, match="count_commands.queued printed"):
-        jobs_of_count_commands(Answering(printed), COMMANDS, "me", [("g1-2", None)], NOW)
-
-
-def test_values_are_filled_in_once_and_other_braces_stay():
-    values = {"user": "{job_name}", "job_name": "g"}
-    assert fill_in(["{user}", "{x}", "{job_name}"], values) == ["{job_name}", "{x}", "g"]

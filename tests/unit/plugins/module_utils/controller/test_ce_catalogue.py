@@ -153,7 +153,7 @@ def test_items_for_pilots_replace_the_others_and_have_their_size():
         "Main-pilot": {
             "walltime": "24h",
             "queue": "gpu",
-            "gpu_only": True,
+            "accept": {"gpus": {"min": 1}},
             "limits": {"total": 50},
             "shapes": {"pilot": dict(_size(4, 7920), gpus=2)},
         }

@@ -83,16 +83,17 @@ def sent_tokens(server):
 @pytest.mark.parametrize(
     "given, words",
     [
-        ({"glidein_allocation": "fair"}, "value of glidein_allocation must be one of: priority, spread, got: fair"),
-        ({"glidein_order": ["colour"]}, "value of glidein_order must be one or more of: cpus, -cpus,"),
+        ({"glidein_allocation": "fair"}, "glidein_allocation: 'fair' is invalid; expected priority or spread"),
+        ({"glidein_order": ["colour"]}, "glidein_order: ['colour'] is invalid; expected a list of cpus, memory"),
+        ({"glidein_deployment_limits": {"nodes": 1}}, "glidein_deployment_limits.nodes: unknown key (did you mean"),
+        ({"glidein_deployment_limits": {"total": "many"}}, "glidein_deployment_limits.total: 'many' is invalid"),
         (
-            {"glidein_deployment_limits": {"nodes": 1}},
-            "glidein_deployment_limits.nodes. Supported parameters include: ",
+            {"glidein_deployment_limits": {"total": -1}},
+            "glidein_deployment_limits.total: -1 is invalid; expected a whole number of at least 0",
         ),
-        ({"glidein_deployment_limits": {"total": "many"}}, "'total' is of type"),
-        ({"glidein_deployment_limits": {"total": -1}}, "glidein_deployment_limits.total: -1 is invalid"),
-        ({"glidein_guard": {"speed": 1}}, "glidein_guard.speed. Supported parameters include: "),
-        ({"glidein_guard": {"ramp_first": 0}}, "glidein_guard.ramp_first: 0 is invalid"),
+        ({"glidein_guard": {"speed": 1}}, "glidein_guard.speed: unknown key; the keys are enabled, "),
+        ({"glidein_guard": {"ramp_first": 0}}, "glidein_guard.ramp_first: 0 is invalid; expected a whole number of at"),
+        ({"glidein_guard": {"cancel_delay": -1}}, "glidein_guard.cancel_delay: -1 is invalid; expected a whole number"),
     ],
 )
 def test_an_invalid_variable_of_the_plan_is_named_with_its_value_and_the_allowed_values(given, words):
@@ -102,7 +103,7 @@ def test_an_invalid_variable_of_the_plan_is_named_with_its_value_and_the_allowed
 
 
 def test_without_variables_the_plan_has_its_defaults():
-    assert options_of(cycle.settings({}, cycle.PLAN)) == {
+    assert options_of(cycle.plan_settings({})[0]) == {
         "allocation": "priority",
         "order": ["gpus", "memory", "cpus", "disk"],
         "limits": dict.fromkeys(("queued", "total", "per_cycle", "cores", "gpus")),
@@ -150,7 +151,7 @@ def test_other_errors_are_not_tried_again_and_show_no_token(server):
 @pytest.mark.parametrize(
     "given, words",
     [
-        ({}, "missing required arguments: glidein_demand_url"),
+        ({}, "glidein_demand_url: missing; expected text (address of the demand server, such as"),
         ({"glidein_demand_url": "nowhere"}, "glidein_demand_url: 'nowhere' is invalid"),
         (UNREACHABLE, "no answer: Connection refused"),
     ],
@@ -166,19 +167,19 @@ def test_without_the_library_requests_the_failure_names_it(monkeypatch):
     assert "requests" in cycle.read_demand(UNREACHABLE, {}, {})["msg"]
 
 
-def test_a_job_is_read_with_its_schedd(server):
+def test_a_job_is_read_by_its_name(server):
     job = {"job": "1.0", "schedd": "cm", "state": "idle", "obstacles": []}
     server.result(job)
-    assert cycle.read_job(variables(server), {"lab": TOKEN}, "1.0", "cm") == job
+    assert cycle.read_job(variables(server), {"lab": TOKEN}, "cm#1.0") == job
     assert (sent_tokens(server), calls(server)[0]["method"]) == ([f"Bearer {TOKEN}"], "get_job")
-    assert calls(server)[0]["params"] == {"job": "1.0", "schedd": "cm"}
+    assert calls(server)[0]["params"] == {"job": "cm#1.0"}
 
 
 @pytest.mark.parametrize("result", [None, {}, [], "x"])
 def test_a_reply_without_a_job_is_an_error(server, result):
     server.result(result)
     with pytest.raises(GlideinError, match="get_job: the reply has no job"):
-        cycle.read_job(variables(server), {}, "1.0", None)
+        cycle.read_job(variables(server), {}, "1.0")
 
 
 # Plan
@@ -282,11 +283,11 @@ def granting(*rounds):
 
 def test_each_site_leases_the_jobs_of_the_plan_with_its_own_token(server):
     server.say(granting({"lab": 2, "away": 2}))
-    result = lease(variables(server), ("lab", "away"), glidein_lease_ttl=900, glidein_deployment="ops")
+    result = lease(variables(server), ("lab", "away"), glidein_deployment="ops")
     assert sent_tokens(server) == ["Bearer token-of-away", "Bearer token-of-lab"]
     assert (calls(server)[1]["method"], calls(server)[1]["params"]) == (
         "lease",
-        {"site": "lab", "entries": {"main": {"a": 2}}, "ttl_s": 900, "deployment": "ops"},
+        {"site": "lab", "entries": {"main": {"a": 2}}, "ttl_s": 1800, "deployment": "ops"},
     )
     assert presents(result) == {"lab": 2, "away": 2}
     assert (result["failed"], result["errors"], result["limited"]) == (False, [], {})
@@ -331,20 +332,6 @@ def test_an_invalid_grant_is_not_a_lease(server, answer):
     result = lease(variables(server))
     assert "lease: no grants: " in result["msg"]
     assert presents(result) == {"lab": 0}
-
-
-@pytest.mark.parametrize(
-    "ttl, words",
-    [
-        (0, "glidein_lease_ttl: 0 is invalid; expected a whole number of seconds of at least 1"),
-        ("soon", "glidein_lease_ttl"),
-    ],
-)
-def test_with_an_invalid_lifetime_nothing_is_leased_or_ordered(server, ttl, words):
-    result = lease(variables(server), glidein_lease_ttl=ttl)
-    assert result["failed"]
-    assert words in result["msg"]
-    assert (presents(result), server.requests) == ({"lab": 0}, [])
 
 
 def test_orders_are_for_sites_whose_queue_is_known():

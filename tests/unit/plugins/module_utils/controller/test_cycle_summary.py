@@ -648,16 +648,6 @@ def test_held_back_jobs_are_shown():
     assert part(status_table(noted, demand_result()), "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
 
 
-def test_explain_shows_the_reason_for_each_entry_and_group():
-    told = {"site": "lab", "entry": "main", "shape": "core", "serves": 3, "reason": "fits 1 job per glidein"}
-    other = dict(told, entry="gpu", serves=0, reason="each job requests 0 gpus, but accept admits at least 1")
-    lines = part(status_table(planned(explanation=[told, other]), demand_result()), "WHY")
-    assert lines == [
-        "lab/main/core: 3 jobs; fits 1 job per glidein",
-        "lab/gpu/core: each job requests 0 gpus, but accept admits at least 1",
-    ]
-
-
 # Machine-readable results
 
 
@@ -707,7 +697,6 @@ def test_the_status_for_programs_has_the_numbers_of_the_table():
         "drained": [{"site": "lab", "entry": None, "since": NOW, "by": "ada", "reason": "disk"}],
         "unserved": [{"group": "b", "jobs": 3, "reason": "no shape fits"}],
         "gateways": [gateway],
-        "explanation": [],
         "notes": [],
         "problems": [],
     }

@@ -7,11 +7,13 @@ import re
 import pytest
 import yaml
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
-    KNOWN,
+    settings,
     unknown_variables,
     unquoted_names,
     unreadable,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[5]
 # Host groups, a Python package, and prefixes of patterns such as glidein_ssh_*.
@@ -31,6 +33,9 @@ NO_VARIABLES = {
     "glidein_token_due",
     "glidein_token_ends_soon",
 }
+
+
+MORE = ("glidein_log_days", "glidein_home", "glidein_modules")
 
 
 def names_in(paths):
@@ -76,12 +81,24 @@ def test_every_variable_that_plays_and_roles_read_is_known():
     read |= names_in(ROOT.glob("roles/*/vars/main.yml")) | names_in(ROOT.glob("roles/*/tasks/*.yml"))
     read |= names_in(ROOT.glob("roles/*/templates/*"))
     read |= names_in(ROOT.glob("inventories/*/*_vars/*.yml"))
-    assert sorted(read - NO_VARIABLES - set(KNOWN)) == []
+    assert sorted(read - NO_VARIABLES - set(VARIABLES)) == []
 
 
-def test_every_known_variable_is_documented():
-    documents = [ROOT / "docs" / name for name in ("variables.md", "two-factor.md", "pull-mode.md", "plan.md")]
-    assert sorted(set(KNOWN) - names_in(documents)) == []
+def test_settings_have_their_defaults_and_are_checked_with_their_meaning():
+    names = ("glidein_site_timeout", "glidein_revoked", "glidein_order", "glidein_collector", "glidein_site")
+    given = {"glidein_revoked": "no", "glidein_collector": "cm", "glidein_order": None}
+    order = ["gpus", "memory", "cpus", "disk"]
+    assert settings(given, *names) == dict(zip(names, (300, False, order, "cm", None)))
+    with pytest.raises(InputError) as error:
+        settings({"glidein_log_days": "soon", "glidein_home": 7, "glidein_modules": "{{ x }}"}, *names, *MORE)
+    assert error.value.problems == [
+        "glidein_modules: it refers to an undefined variable: {{ x }}",
+        "glidein_collector: missing; expected HOST or HOST:PORT (the collector that glideins join)",
+        "glidein_log_days: 'soon' is invalid; expected a whole number of at least 0 (days after which logs are "
+        "removed; 0 keeps all)",
+        "glidein_home: 7 is invalid; expected text (directory of the login node that the compute nodes also see); put "
+        "it in quotes, because YAML reads it as a number, a date or a truth value",
+    ]
 
 
 def test_the_error_of_a_profile_names_the_remedy():

@@ -168,8 +168,7 @@ def test_each_partition_is_an_entry_with_its_own_options():
             },
             "memory_per_core_mb": 4000,
             "limits": {"queued": 40, "total": 40, "per_cycle": 50},
-            "cpu_only": True,
-            "accept": {"memory_mb": {"min": 1000}},
+            "accept": {"memory_mb": {"min": 1000}, "gpus": {"max": 0}},
             "resources": {"memory": "pmem"},
             "directives": ["-W group_list=pilots"],
         },
@@ -180,7 +179,7 @@ def test_each_partition_is_an_entry_with_its_own_options():
             "shapes": {"node": {"cpus": 8, "memory_mb": 32000, "disk_mb": 90000, "min_disk_mb": 1000, "gpus": 2}},
             "memory_overhead_mb": 0,
             "limits": {"queued": 5, "total": 45, "per_cycle": 50},
-            "gpu_only": True,
+            "accept": {"gpus": {"min": 1}},
             "resources": {"gpus": "none"},
         },
     }

@@ -73,11 +73,7 @@ CASES = {
     "checks": raw_entry(
         checks={"cvmfs": "/cvmfs/x.example.org/file", "mine": None},
         require_checks=["cvmfs"],
-        check_period="5m",
         fast_failures=3,
-        fast_failure_time="2m",
-        lost_timeout="30m",
-        log_mb=50,
     ),
     # Text values are not included, because shellcheck takes their quotes for shell quotes.
     "attributes": raw_entry(attributes={"HasCVMFS": True, "Generation": 8}),
@@ -163,10 +159,7 @@ BY_THE_SITE = {"memory": "mem-per-cpu", "disk": "tmp", "gpus": "gpus-per-node", 
 @pytest.mark.parametrize(
     "scheduler, entry, payload, lines",
     [
-        # The interval of an entry replaces that of the site.
         ("slurm", {}, {"log_interval_s": 300}, ["GLIDEIN_LOG_INTERVAL_S='300'"]),
-        ("slurm", {"log_interval": "1m"}, {"log_interval_s": 300}, ["GLIDEIN_LOG_INTERVAL_S='60'"]),
-        ("slurm", {"log_interval": "1m"}, {"log_interval_s": 0}, ["GLIDEIN_LOG_INTERVAL_S='60'"]),
         # The form for uploads has the path that it has in the batch job.
         ("slurm", {}, {"log_form": FORM}, [f"GLIDEIN_LOG_S3='{FORM}'"]),
         ("htcondor", {}, {"log_form": FORM}, ['GLIDEIN_LOG_S3="$_CONDOR_SCRATCH_DIR/log_s3"']),
@@ -210,7 +203,7 @@ def test_settings_have_their_lines(scheduler, entry, payload, lines):
 
 
 def test_settings_that_are_off_have_no_lines():
-    assert "GLIDEIN_LOG_INTERVAL_S" not in script("slurm", raw_entry(log_interval=0), log_interval_s=300)
+    assert "GLIDEIN_LOG_INTERVAL_S" not in script("slurm", raw_entry(), log_interval_s=0)
     assert "GLIDEIN_LOG_S3" not in script("htcondor", raw_entry())
     whole = {"core": shape(whole_node=True)}
     assert "--exclusive" not in script("slurm", raw_entry(resources=BY_THE_SITE, shapes=whole))

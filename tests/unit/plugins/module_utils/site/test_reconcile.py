@@ -166,8 +166,8 @@ def test_a_second_run_changes_nothing(present, queued, running):
     assert (second.submit, second.cancel) == (0, [])
 
 
-def checked(plan, age_s=0, max_age_s=600):
-    return check_plan(plan, NOW - age_s, site(), NOW, max_age_s)
+def checked(plan, age_s=0):
+    return check_plan(plan, NOW - age_s, site(), NOW)
 
 
 def item(**changes):

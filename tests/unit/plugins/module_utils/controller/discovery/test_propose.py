@@ -144,10 +144,10 @@ def test_nodes_with_gpus_also_serve_other_jobs_if_nothing_else_does():
     found = entry(queue("batch", on_gpus, default=True), gpu_request="gres")
     assert list(found["shapes"]) == ["whole", "half", "quarter", "eighth", "gpu"]
     assert "gpus" not in found["shapes"]["whole"]
-    assert "gpu_only" not in found
-    assert entry(queue("gpu", on_gpus, default=True), gpu_request="gres")["gpu_only"] is True
+    assert "accept" not in found
+    assert entry(queue("gpu", on_gpus, default=True), gpu_request="gres")["accept"] == {"gpus": {"min": 1}}
     chosen = proposed(queue("a100", on_gpus), queue("batch", group(64)), gpu_request="gres")
-    assert chosen.entries["a100"]["gpu_only"] is True
+    assert chosen.entries["a100"]["accept"] == {"gpus": {"min": 1}}
 
 
 @pytest.mark.parametrize(

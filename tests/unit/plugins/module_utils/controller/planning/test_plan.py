@@ -83,8 +83,7 @@ def test_a_job_fits_by_its_resources_and_run_time(changes, reason):
             {"memory_mb": 4001},
             "each job requests 4001 MB of memory, but accept admits at most 4000",
         ),
-        ({"cpu_only": True}, {"gpus": 1}, "each job requests 1 gpu, but accept admits at most 0"),
-        ({"gpu_only": True}, {}, "each job requests 0 gpus, but accept admits at least 1"),
+        ({"accept": {"gpus": {"min": 1}}}, {}, "each job requests 0 gpus, but accept admits at least 1"),
     ],
 )
 def test_an_entrys_accept_limits_select_jobs(rules, changes, reason):
@@ -197,7 +196,6 @@ def two_entries(**changes):
 SHARES = {
     "equal parts": ({}, 10, "spread", [5, 5]),
     "only if the operator wants it": ({}, 10, "priority", [10, 0]),
-    "by weight": ({"b": {"weight": 3}}, 12, "spread", [3, 9]),
     "beyond the room of one": ({"a": {"limits": {"queued": 2}}}, 10, "spread", [2, 8]),
     "priority comes first": ({"b": {"priority": 1}}, 10, "spread", [0, 10]),
 }

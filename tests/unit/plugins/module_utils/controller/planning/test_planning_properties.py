@@ -245,7 +245,7 @@ def test_the_guard_exceeds_no_limit_either_and_starts_nothing_more_than_was_want
     known = dict(
         pool[1], entries=entries, demand_history=[[NOW - 290 * (n + 1), jobs] for n, jobs in enumerate(readings)]
     )
-    result = plan(groups, (pool[0], known), guard={"ramp_first": 3, "jump_factor": 2, "jump_least": 1})
+    result = plan(groups, (pool[0], known), guard={"ramp_first": 3})
     _within_limits(rows(result), pool)
     for item in result["plan"]:
         assert 0 <= item.queued <= max(item.wanted, item.counted)

@@ -47,7 +47,7 @@ def inputs():
         "b": raw_entry(shapes=NODE, accept={"gpus": {"min": 1}}),
     }
     known = supply(supplied("a", "node", 1, [SLOT]), demand_history=[[NOW - 290, 1]])
-    return demand(group("x", 40), group("y", 9, cpus=2)), known, [planned_site(site(entries), queue(have))]
+    return demand(group("x", 20000), group("y", 9, cpus=2)), known, [planned_site(site(entries), queue(have))]
 
 
 def twice(stage, *arguments):
@@ -62,7 +62,7 @@ def twice(stage, *arguments):
 
 def test_each_stage_returns_a_new_value_and_leaves_its_input_as_it_is():
     wanted, known, sites = inputs()
-    settings = plan_options({"guard": {"jump_factor": 2, "jump_least": 1}})
+    settings = plan_options()
     matcher = Matcher(NOW)
     pool = read_pool(wanted, known, sites, matcher, NOW, 900)
     job_classes = job_classes_of(pool.groups, matcher, pool.sites, settings["order"], NOW)
@@ -75,13 +75,13 @@ def test_each_stage_returns_a_new_value_and_leaves_its_input_as_it_is():
     subtracted = twice(subtract, job_classes, matches, shapes, queued)
     usage = twice(Usage.of, pool.sites, shapes, queued, settings["limits"], findings.unproven)
     packed = twice(pack, job_classes, matches, shapes, subtracted.unplaced, usage, False)
-    assert [sum(packed.ordered), sum(one.jobs for one in packed.unplaced)] == [2, 38]
+    assert [sum(packed.ordered), sum(one.jobs for one in packed.unplaced)] == [2, 19998]
     queued = [number + new for number, new in zip(queued, packed.ordered)]
     extra = twice(redundant_glideins, job_classes, matches, shapes, subtracted.placements, subtracted.unused)
     assert extra.glideins == [0, 0]
     items = twice(decided_items, shapes, job_classes, queued, subtracted, packed, extra)
     assert [one.queued for one in items] == [4, 3]
-    # The demand has jumped from 1 to 49 idle jobs. The guard adds nothing and holds back the jobs of two new glideins.
+    # The demand has jumped from 1 to 20009 idle jobs. The guard adds nothing: the jobs of two new glideins wait.
     corrected, held_back = twice(guard.apply, items, shapes, findings, pool.sites, settings, NOW)
     assert [one.queued for one in corrected] == [2, 3]
     assert held_back == {(group, "the guard orders no glidein for them yet"): 3 for group in ("x", "y")}

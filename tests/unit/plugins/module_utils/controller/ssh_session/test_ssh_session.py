@@ -24,16 +24,19 @@ LOGIN = master.Login("login.example.org", "/run/s/0123456789abcdef", "pilot", 22
 
 
 def test_the_opening_command_checks_host_keys_and_tries_once():
-    argv = master.open_argv(LOGIN, 600, 10)
+    argv = master.open_argv(LOGIN)
     options = [argv[number + 1] for number, word in enumerate(argv) if word == "-o"]
-    assert {"ControlMaster=yes", "ControlPersist=600", "StrictHostKeyChecking=ask", "NumberOfPasswordPrompts=1"} < set(
-        options
-    )
+    assert {
+        "ControlMaster=yes",
+        "ControlPersist=43200",
+        "StrictHostKeyChecking=ask",
+        "NumberOfPasswordPrompts=1",
+    } < set(options)
     # The user's own arguments come last, where they cannot override these.
     assert argv[-8:] == ["-J", "bastion", "-p", "2222", "-l", "pilot", "login.example.org", "true"]
 
 
-@pytest.mark.parametrize("arguments", [master.open_argv(LOGIN, 600, 10)[1:-6], master.using_arguments("/s", "login")])
+@pytest.mark.parametrize("arguments", [master.open_argv(LOGIN)[1:-6], master.using_arguments("/s", "login")])
 def test_settings_for_interactive_use_do_not_apply(arguments, tmp_path):
     config = tmp_path / "config"
     config.write_text(

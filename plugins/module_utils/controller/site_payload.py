@@ -1,7 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operator's files in the payload: `glidein_payload_files` and `glidein_job_wrapper`."""
+"""The files that a deployment installs on a login node: the payload, the operator's files, the list of tarballs.
+
+Controller only.
+"""
 
 import os
 import re
@@ -13,8 +16,76 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 # Directory in the payload and in a glidein's scratch directory.
 FILES = "files"
 JOB_WRAPPER = "job_wrapper"
+# In files/ of the collection.
+PAYLOAD = os.path.join(os.path.abspath(__file__).rsplit(os.sep, 4)[0], "files", "glidein")
+_FIELDS = ("name", "arch", "glibc", "htcondor", "platform", "sha256", "file")
+_TOKEN = re.compile(r"^[A-Za-z0-9_-]+[.][A-Za-z0-9_-]+[.][A-Za-z0-9_-]+\Z")
 # HTCondor's lists of files to transfer, and shell scripts of operators, take these names without quotes.
 _NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._+-]*\Z")
+
+
+def tarball_list(text: str) -> List[Dict[str, str]]:
+    """Return the tarballs of a list of the role tarball: mappings of the fields of each line, and `line`.
+
+    Raises InputError if a line has another number of fields.
+    """
+    tarballs = []
+    for line in text.splitlines():
+        values = line.split()
+        if len(values) != len(_FIELDS):
+            raise InputError(f"list of tarballs: invalid line {line!r}; expected the fields {' '.join(_FIELDS)}")
+        tarballs.append(dict(zip(_FIELDS, values), line=line))
+    return tarballs
+
+
+def selected_tarballs(tarballs: List[Dict[str, str]], site: Dict[str, Any], path: str) -> List[Dict[str, str]]:
+    """Return the tarballs that the site's nodes need. Raises InputError if one is missing.
+
+    tarballs: of tarball_list; site: its variables; path: of the list.
+    """
+    wanted, names = site["glidein_platforms"], [tarball["name"] for tarball in tarballs]
+    if not names or set(wanted) - set(names):
+        supplied = "glidein_tarball_file: do not set glidein_platforms"
+        origin = supplied if site["glidein_tarball_file"] else "glidein_tarballs"
+        raise InputError(f"glidein_platforms={wanted}: {path} has {', '.join(names)}. They come from {origin}.")
+    return [tarball for tarball in tarballs if not wanted or tarball["name"] in wanted]
+
+
+def check_token(text: str, path: str) -> str:
+    """Return a supplied token as it is installed. Raises InputError if it is none. path: of its file."""
+    token = text.rstrip()
+    if not _TOKEN.match(token):
+        raise InputError(
+            f"glidein_credential_file={path} is not an IDTOKEN: expected one line of three parts with dots between "
+            "them, as condor_token_create prints it. For a pool password, set glidein_credential=pool_password."
+        )
+    return f"{token}\n"
+
+
+def site_sources(
+    site: Dict[str, Any], tarballs: List[Dict[str, str]], cache: str, inventory_dir: Optional[str]
+) -> List[Dict[str, Any]]:
+    """Return the `sources` of the module file_tree for a version of the payload. Raises InputError.
+
+    site: its variables; tarballs: of selected_tarballs, which lie in the directory cache on the controller.
+    """
+    url = site["glidein_tarball_url"]
+    # The glidein reads the same lines, after the address if it fetches the tarball.
+    lines = ([f"from {url}"] if url else []) + [tarball["line"] for tarball in tarballs]
+    sources = [
+        {"src": os.path.join(PAYLOAD, "glidein.sh"), "dest": "glidein.sh", "mode": "0700"},
+        {"src": os.path.join(PAYLOAD, "lib"), "dest": "lib"},
+        {"src": os.path.join(PAYLOAD, "checks"), "dest": "checks"},
+        {"content": "".join(f"{line}\n" for line in lines), "dest": "tarballs.list"},
+        *payload_sources(site["glidein_payload_files"], site["glidein_job_wrapper"], inventory_dir),
+    ]
+    if site["glidein_checks_dir"]:
+        # After the supplied ones: a check of the operator replaces that of the same name.
+        sources.append({"src": site["glidein_checks_dir"], "dest": "checks", "mode": "0700", "recurse": False})
+    if not url:
+        checksums = {tarball["file"]: tarball["sha256"] for tarball in tarballs}
+        sources.append({"src": cache, "dest": "tarballs", "checksums": checksums})
+    return sources
 
 
 def payload_sources(files: Any, wrapper: Any, inventory_dir: Optional[str]) -> List[Dict[str, Any]]:

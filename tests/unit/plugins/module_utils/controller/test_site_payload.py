@@ -1,0 +1,210 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of what a deployment installs on a login node."""
+
+import base64
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible_collections.glidein.ops.plugins.action.site_payload import ActionModule
+from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payload import payload_sources, tarball_list
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.file_tree import collect, manifest_of, version_of
+
+
+def made(path, text="x", mode=0o644):
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def manifest(found):
+    return manifest_of(collect(found, "0600"))
+
+
+def test_files_keep_their_modes_below_files(tmp_path):
+    (tmp_path / "tools" / ".hidden").mkdir(parents=True)
+    made(tmp_path / "tools" / "run", mode=0o755)
+    made(tmp_path / "tools" / ".hidden" / "a", mode=0o400)
+    found = payload_sources(
+        [made(tmp_path / "data"), "tools"], made(tmp_path / "w", "#!/bin/sh\n", 0o755), str(tmp_path)
+    )
+    assert {name: item["mode"] for name, item in manifest(found).items()} == {
+        "files/data": "0644",
+        "files/tools/.hidden/a": "0400",
+        "files/tools/run": "0755",
+        "job_wrapper": "0700",
+    }
+
+
+def test_another_content_or_mode_makes_another_version(tmp_path):
+    path = tmp_path / "data"
+    versions = set()
+    for text, mode in (("a", 0o644), ("b", 0o644), ("b", 0o600)):
+        versions.add(version_of(manifest(payload_sources([made(path, text, mode)], "", "")), ""))
+    assert len(versions) == 3
+
+
+def test_without_files_and_wrapper_there_are_no_sources(tmp_path):
+    assert payload_sources([], "", str(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "wrapper", "error"),
+    [
+        ("data", "", "glidein_payload_files: 'data' is invalid; expected a list of paths"),
+        ([3], "", "glidein_payload_files[0]: 3 is invalid; expected a path"),
+        (["none"], "", "glidein_payload_files[0]: {0}/none does not exist on the controller"),
+        (["a b"], "", "glidein_payload_files[0]: 'a b' is invalid; expected a file name of letters"),
+        (["data", "other/data"], "", "glidein_payload_files[1]: {0}/other/data has the same name as {0}/data; rename"),
+        ([], "none", "glidein_job_wrapper: {0}/none is not a file of the controller"),
+        ([], "other", "glidein_job_wrapper: {0}/other is not a file of the controller"),
+        ([], "data", "glidein_job_wrapper: {0}/data is not executable: chmod +x {0}/data"),
+        ([], "text", "glidein_job_wrapper: {0}/text is not a program: a script begins with a line such as #!/bin/sh"),
+    ],
+)
+def test_problems_are_named(tmp_path, files, wrapper, error):
+    (tmp_path / "other").mkdir()
+    for name, mode in (("data", 0o644), ("a b", 0o644), ("other/data", 0o644), ("text", 0o755)):
+        made(tmp_path / name, mode=mode)
+    with pytest.raises(InputError) as raised:
+        payload_sources(files, wrapper, str(tmp_path))
+    assert error.format(tmp_path) in str(raised.value)
+
+
+def test_relative_paths_need_a_directory():
+    with pytest.raises(InputError, match="expected an absolute path"):
+        payload_sources(["data"], "", "")
+
+
+def test_a_home_directory_is_found(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    made(tmp_path / "data")
+    assert payload_sources(["~/data"], "", "")[0]["src"] == f"{tmp_path}/data"
+
+
+NATIVE = "native x86_64 2.41 23.9.6 x86_64_Debian13 0123abcd native.tar.gz"
+ARM = "arm aarch64 2.34 23.9.6 aarch64_AlmaLinux9 4567 arm.tar.gz"
+TOKEN = "e30.e30.c2ln"  # noqa: S105
+
+
+def test_a_list_of_tarballs_is_parsed_by_line():
+    assert tarball_list("") == []
+    assert tarball_list(f"{NATIVE}\n") == [
+        {"name": "native", "arch": "x86_64", "glibc": "2.41", "htcondor": "23.9.6", "platform": "x86_64_Debian13",
+         "sha256": "0123abcd", "file": "native.tar.gz", "line": NATIVE}
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="list of tarballs: invalid line 'native x86_64'; expected the fields"):
+        tarball_list("native x86_64\n")
+
+
+class CentralManager(ActionModule):
+    """The action plugin on a central manager that has these files."""
+
+    def __init__(self, files, check_mode):
+        self.files = files
+        self._loader = DataLoader()
+        self._task = type("Task", (), {"check_mode": check_mode})
+        self._templar = type("Templar", (), {"template": staticmethod(lambda value: value)})
+
+    def _execute_module(self, module_name, module_args, task_vars):
+        text = self.files.get(module_args["src"])
+        return {"failed": True} if text is None else {"content": base64.b64encode(text.encode()).decode()}
+
+
+FILES = {
+    "/var/lib/glidein-ops/tarballs.list": f"{NATIVE}\n{ARM}\n",
+    "/var/lib/glidein-ops/tarballs-pool-password.list": f"{NATIVE}\n",
+    "/var/lib/glidein-ops/tokens/lab": f"{TOKEN}\n",
+}
+
+
+def collected(files=FILES, credential_only=False, check_mode=False, managers=("cm",), of_manager=None, **variables):
+    """Return what is installed at the site lab. of_manager: variables of the central manager."""
+    task_vars = {
+        "inventory_hostname": "login",
+        "groups": {"glidein_central_manager": list(managers)},
+        "hostvars": {"cm": of_manager or {}},
+        "glidein_site": "lab",
+        "glidein_cache_dir": "/cache",
+        **variables,
+    }
+    action = CentralManager(files, check_mode)
+    return action._collected({"credential_only": credential_only}, action._variables(task_vars), task_vars)
+
+
+def test_token_and_tarballs_come_from_the_central_manager():
+    found = collected()
+    assert (found["credential"], found["cache"]) == (f"{TOKEN}\n", "/cache/glidein-cm")
+    assert [tarball["name"] for tarball in found["fetched"]] == ["native", "arm"]
+    assert {"dest": "tarballs.list", "content": f"{NATIVE}\n{ARM}\n"} in found["sources"]
+    checksums = {"native.tar.gz": "0123abcd", "arm.tar.gz": "4567"}
+    assert found["sources"][-1] == {"src": "/cache/glidein-cm", "dest": "tarballs", "checksums": checksums}
+    # The payload of the collection is there.
+    assert "glidein.sh" in collect(found["sources"][:3], "0600")
+
+
+def test_a_site_gets_the_tarballs_of_its_platforms():
+    assert [tarball["name"] for tarball in collected(glidein_platforms=["arm"])["fetched"]] == ["arm"]
+    with pytest.raises(InputError) as error:
+        collected(glidein_platforms=["power"])
+    assert str(error.value) == (
+        "glidein_platforms=['power']: /var/lib/glidein-ops/tarballs.list has native, arm. They come from "
+        "glidein_tarballs."
+    )
+
+
+def test_a_site_with_the_pool_password_has_other_tarballs_and_no_token():
+    found = collected(glidein_credential="pool_password")
+    assert ([tarball["name"] for tarball in found["fetched"]], found.get("credential")) == (["native"], None)
+
+
+def test_nodes_fetch_tarballs_from_a_web_server_unless_these_have_the_pool_password():
+    url = "https://www.example.org/tarballs"
+    found = collected(glidein_tarball_url=url)
+    assert found["fetched"] == []
+    assert found["sources"][-1] == {"dest": "tarballs.list", "content": f"from {url}\n{NATIVE}\n{ARM}\n"}
+    with pytest.raises(InputError, match="every reader of that address would have the pool password"):
+        collected(glidein_tarball_url=url, glidein_credential="pool_password")
+
+
+def test_checks_of_the_operator_come_after_those_of_the_collection(tmp_path):
+    checks = [source for source in collected(glidein_checks_dir=str(tmp_path))["sources"] if source["dest"] == "checks"]
+    assert checks[-1] == {"src": str(tmp_path), "dest": "checks", "mode": "0700", "recurse": False}
+
+
+def test_a_renewal_collects_the_token_only():
+    found = collected(files={"/srv/tokens/lab": TOKEN}, of_manager={"tarball_dir": "/srv"}, credential_only=True)
+    assert found == {"credential": TOKEN, "cache": "/cache/glidein-cm"}
+
+
+def test_files_that_the_central_manager_lacks_are_named_and_not_an_error_in_check_mode():
+    with pytest.raises(InputError, match=r"tokens/lab cannot be read on cm. Run the playbook .* with -l cm,login\."):
+        collected(files={})
+    assert collected(files={}, check_mode=True)["missing"] == list(FILES)[::2]
+    with pytest.raises(
+        InputError, match="group glidein_central_manager of the inventory is empty.* set glidein_tarball"
+    ):
+        collected(managers=())
+
+
+def test_token_and_tarball_can_be_files_of_the_controller(tmp_path):
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    supplied = {"glidein_credential_file": str(tmp_path / "token"), "glidein_tarball_file": "condor.tar.gz"}
+    supplied["glidein_cache_dir"] = str(tmp_path)
+    with pytest.raises(InputError, match=r"glidein_tarball_file=condor.tar.gz has no etc/pool_password: set "):
+        collected(managers=(), **supplied)
+    (tmp_path / "glidein-lab-supplied").mkdir()
+    (tmp_path / "glidein-lab-supplied/tarballs.list").write_text(f"{NATIVE}\n")
+    found = collected(managers=(), **supplied)
+    assert (found["credential"], found["fetched"]) == (f"{TOKEN}\n", [])
+    assert found["sources"][-1]["src"] == f"{tmp_path}/glidein-lab-supplied"
+    (tmp_path / "token").write_text("no token\n")
+    with pytest.raises(InputError, match=r"token is not an IDTOKEN: expected one line of three parts with dots"):
+        collected(managers=(), **supplied)
+
+
+def test_an_invalid_variable_is_named():
+    with pytest.raises(InputError, match="glidein_tarball_url: 'ftp://x' is invalid; expected http:// or https://"):
+        collected(glidein_tarball_url="ftp://x")

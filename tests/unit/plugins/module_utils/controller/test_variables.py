@@ -1,0 +1,116 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests that documentation, roles, playbooks and modules agree with the table of the inventory's variables."""
+
+import importlib
+import pathlib
+import re
+
+import pytest
+import yaml
+from ansible_collections.glidein.ops.plugins.doc_fragments.site import ModuleDocFragment
+from ansible_collections.glidein.ops.plugins.module_utils import scheduler_variables
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import PREFIX
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import master
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import EACH, POOL, SITE, VARIABLES
+
+ROOT = pathlib.Path(__file__).parents[5]
+HEADER = "| variable | type | default | meaning |"
+SECTIONS = {"Pool (group_vars/all)": POOL, "Site (host_vars of its login node)": SITE}
+# {{ glidein_name | default(VALUE) }}; a value with parentheses is no default of the table.
+DEFAULT = re.compile(r"(?<![.\w])(glidein_\w+) \| default\(([^()]*)\)")
+
+
+def same(one, other):
+    """Return whether two defaults are equal; all empty ones are."""
+    empty = (None, "", [], {})
+    return (one in empty and other in empty) or (type(one), one) == (type(other), other)
+
+
+def rows_of(name):
+    """Return [(section, variables, their types, default)] of the tables of a document."""
+    found, section, inside = [], None, False
+    for line in (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines():
+        section = line[3:] if line.startswith("## ") else section
+        inside = line == HEADER or (inside and line.startswith("|"))
+        if inside and line.startswith("| `"):
+            cell, kind, default = line[2:].split(" | ")[:3]
+            names = re.findall(r"`(\w+)`", cell)
+            kinds = kind.split(", ")
+            found.append((section, names, kinds * len(names) if len(kinds) == 1 else kinds, default))
+    return found
+
+
+ROWS = rows_of("variables.md") + rows_of("two-factor.md")
+
+
+def test_the_documentation_lists_each_variable_with_its_type():
+    documented = {name: kind for _section, names, kinds, _default in ROWS for name, kind in zip(names, kinds)}
+    assert documented == {name: variable.kind for name, variable in VARIABLES.items()}
+
+
+def test_the_documentation_lists_each_variable_where_it_is_set():
+    scopes = {name: SECTIONS[section] for section, names, *_ in ROWS if section in SECTIONS for name in names}
+    assert scopes == {name: VARIABLES[name].scope for name in scopes}
+
+
+@pytest.mark.parametrize(("names", "default"), [(names, default) for _section, names, _kinds, default in ROWS])
+def test_the_documentation_has_the_default_of_each_variable(names, default):
+    shown = re.fullmatch(r"`([^`]+)`", default)
+    for variable in (VARIABLES[name] for name in names):
+        if variable.required:
+            assert default == "required"
+        elif shown and isinstance(variable.default, str) and "{{" not in variable.default:
+            assert shown[1] == variable.default
+        elif "{{" not in str(variable.default):
+            assert same(yaml.safe_load(shown[1]) if shown else None, variable.default)
+
+
+def test_roles_have_the_defaults_of_the_table():
+    for path in ROOT.glob("roles/*/defaults/main.yml"):
+        given = yaml.safe_load(path.read_text(encoding="utf-8"))
+        given = {name: default for name, default in given.items() if name.startswith(PREFIX)}
+        assert [name for name in given if not same(given[name], VARIABLES[name].default)] == [], path
+
+
+def test_playbooks_and_roles_have_the_defaults_of_the_table_where_they_read_a_variable():
+    paths = [*ROOT.glob("playbooks/**/*.yml"), *ROOT.glob("roles/*/*/*")]
+    found = [(path, *match) for path in paths for match in DEFAULT.findall(path.read_text(encoding="utf-8"))]
+    assert found
+    for path, name, argument in found:
+        value = argument.removesuffix(", true")
+        if value == "inventory_hostname":
+            value = repr("{{ inventory_hostname }}")
+        if value != "omit":
+            assert same(yaml.safe_load(value), VARIABLES[name].default), f"{path}: {name} | default({argument})"
+
+
+def test_pull_mode_copies_the_variables_that_the_table_says():
+    text = (ROOT / "roles/pull/vars/main.yml").read_text(encoding="utf-8")
+    assert yaml.safe_load(text)["__pull_names"] == [name for name, variable in VARIABLES.items() if variable.pull]
+
+
+def test_pull_mode_copies_the_variables_that_options_come_from():
+    of_modules = {name for name, variable in VARIABLES.items() if variable.modules}
+    of_modules |= {name for variables in scheduler_variables.VARIABLES.values() for name in variables.values()}
+    # The key of the bucket stays on the controller; the role pull refuses glidein_log_s3.
+    assert {name for name in of_modules if not VARIABLES[name].pull} == {"glidein_log_s3"}
+
+
+def test_sessions_have_the_default_of_the_table():
+    assert VARIABLES["glidein_ssh_session_dir"].default == master.DIRECTORY
+
+
+@pytest.mark.parametrize("module", EACH)
+def test_options_of_modules_are_those_of_the_table_with_its_defaults(module):
+    loaded = importlib.import_module(f"ansible_collections.glidein.ops.plugins.modules.{module}")
+    texts = (ModuleDocFragment.DOCUMENTATION, loaded.DOCUMENTATION)
+    options = {key: option for text in texts for key, option in (yaml.safe_load(text).get("options") or {}).items()}
+    # The option fail_on_error of glideins is another one.
+    read = {PREFIX + option for option in options if PREFIX + option in VARIABLES} - {"glidein_fail_on_error"}
+    assert read == {name for name, variable in VARIABLES.items() if module in variable.modules}
+    for name in read - {"glidein_site", "glidein_deployment"}:
+        given, variable = options[name.removeprefix(PREFIX)], VARIABLES[name]
+        assert bool(given.get("required")) == variable.required
+        assert same(given.get("default", variable.default), variable.default)
