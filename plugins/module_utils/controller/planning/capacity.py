@@ -103,7 +103,7 @@ class EntryShape(NamedTuple):
         gpus = (self.ad.get("availablegpus") or [{}])[0]
         of_gpus = "requiregpus" in condition.my | condition.bare or any(map(_is_of_gpus, names))
         if self.supply["sample"] and (gpus or not self.size[3] or not of_gpus):
-            return names & OF_TARBALL - set(self.ad) if self.outdated else set()
+            return set(names & OF_TARBALL - set(self.ad)) if self.outdated else set()
         missing = {name for name in names if name not in self.ad and name not in gpus and not is_job_attribute(name)}
         return missing if self.size[3] else {name for name in missing if not _is_of_gpus(name)}
 
