@@ -6,7 +6,7 @@ import logging
 
 import pytest
 from glidein_demand.store import anonymous
-from glidein_demand.web import parameter_checks
+from glidein_demand.web import parameters
 from sqlalchemy import text
 
 from conftest import NOW, TOKEN, group
@@ -87,7 +87,7 @@ def test_sites_find_room_however_many_clients_without_a_token_there_are(new_serv
 
 
 def test_the_size_of_a_clients_data_is_limited(service):
-    many = {f"p{number}": 1 for number in range(parameter_checks.MAX_ANONYMOUS_PARTITIONS + 1)}
+    many = {f"p{number}": 1 for number in range(parameters.MAX_ANONYMOUS_PARTITIONS + 1)}
     response = monitoring(service, metrics={"glideins_running": many})
     assert "at most 50 are allowed" in response.json["error"]["data"]
     assert monitoring(service, metrics={"glideins_running": many}, token=TOKEN).status_code == 200

@@ -5,11 +5,12 @@
 import socket
 import threading
 
+import msgspec
 import pytest
 from glidein_demand import config, graphite_exporter
 from glidein_demand.store.database import Database
 from glidein_demand.store.reports import Reports
-from glidein_demand.web import parameter_checks
+from glidein_demand.web import parameters
 
 from conftest import NOW, TOKEN, settings, site_report
 from databases import becomes
@@ -176,7 +177,7 @@ def test_a_running_server_sends_the_reports_of_its_database(tmp_path):
     with server.config.open("a") as stream:
         stream.write(f'metrics.graphite_server = "127.0.0.1:{listener.port}"\n')
     store = Database(server.database)
-    Reports(store).add(parameter_checks.report(**site_report()), NOW)
+    Reports(store).add(msgspec.to_builtins(parameters.checked(site_report(), parameters.Report)), NOW)
     store.close()
     with server:
         assert becomes(lambda: 'graphite_sends_total{outcome="ok"} 1.0' in server.get("/metrics")[1])

@@ -45,7 +45,7 @@ def test_callers_cannot_make_series_up(service):
     found = samples(service)
     assert found[("glidein_demand_rpc_calls_total", ("method", "other"), ("outcome", "error"))] == 2
     assert {dict(key[1:])["method"] for key in found if key[0] == "glidein_demand_rpc_calls_total"} == {
-        *metrics.METHOD_NAMES, "other"
+        *metrics.METHODS, "other"
     }  # fmt: skip
 
 

@@ -173,6 +173,5 @@ def _refresher(parts: AppState, run: Callable[[dict[str, Any], float], dict[str,
 def log_to_stderr() -> None:
     """Log to stderr from level INFO on; systemd adds the time."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    # These log data that callers send, or a line for each invalid request: neither belongs in the log.
-    logging.getLogger("pjrpc").setLevel(logging.CRITICAL)
+    # It logs a line for each invalid request.
     logging.getLogger("waitress").setLevel(logging.ERROR)

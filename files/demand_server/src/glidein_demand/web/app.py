@@ -8,7 +8,7 @@ import flask
 
 from ..app_state import AppState
 from ..graphite_exporter import GraphiteExporter
-from . import json_rpc, request_hooks, routes
+from . import request_hooks, routes
 from .app_services import EXTENSION, AppServices
 from .errors import errors
 from .methods import Methods
@@ -24,14 +24,13 @@ def create_app(parts: AppState, results: ReadResults, graphite: GraphiteExporter
     app.config["MAX_CONTENT_LENGTH"] = parts.settings.max_body_bytes
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = request_hooks.STATIC_SECONDS
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
-    dispatcher = json_rpc.new_dispatcher()
-    dispatcher.add_methods(Methods(parts, results).registry())
     operation = OperationMetrics(parts, results, graphite)
     rate = RateLimit(parts.settings.max_requests_per_minute)
-    app.extensions[EXTENSION] = AppServices(parts, results, rate, Metrics(parts, operation), dispatcher)
+    methods = Methods(parts, results)
+    app.extensions[EXTENSION] = AppServices(parts, results, rate, Metrics(parts, operation), methods)
     for hook in (request_hooks.authenticate, request_hooks.limit_rate, request_hooks.require_token):
         app.before_request(hook)
     app.after_request(request_hooks.add_headers)
-    for blueprint in (errors, routes.rpc, routes.api, routes.pages, routes.metrics):
+    for blueprint in (errors, routes.json_rpc, routes.api, routes.pages, routes.metrics):
         app.register_blueprint(blueprint)
     return app

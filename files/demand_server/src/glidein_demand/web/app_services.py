@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import flask
-import pjrpc.server
 
 from ..app_state import AppState
-from .auth import Caller
+from .methods import Methods
 from .metrics import Metrics
 from .rate_limit import RateLimit
 from .read_results import ReadResults
@@ -30,7 +29,7 @@ class AppServices:
     results: ReadResults
     rate: RateLimit
     metrics: Metrics
-    dispatcher: pjrpc.server.Dispatcher[Caller]
+    methods: Methods
 
     @property
     def settings(self) -> Settings:

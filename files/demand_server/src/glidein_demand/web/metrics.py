@@ -16,7 +16,7 @@ from .. import __version__
 from ..app_state import AppState
 from ..pool import gateways
 from ..store.core_hours import CoreHours
-from .methods import METHOD_NAMES
+from .methods import METHODS
 
 MAX_SERIES = 5000
 """The most (site, entry) pairs with a series. The others are left out, and their number is a metric."""
@@ -46,13 +46,13 @@ class Metrics:
         self._limited = Counter(
             "glidein_demand_limited_requests", "Requests answered with 429", registry=self._registry
         )
-        for name in (*METHOD_NAMES, "other"):
+        for name in (*METHODS, "other"):
             for outcome in OUTCOMES:
                 self._calls.labels(name, outcome)
 
-    def called(self, method: Any, succeeded: bool) -> None:
+    def called(self, method: str, succeeded: bool) -> None:
         """Count a call. Unknown methods count as "other", so that callers cannot create series."""
-        label = method if method in METHOD_NAMES else "other"
+        label = method if method in METHODS else "other"
         self._calls.labels(label, OUTCOMES[0] if succeeded else OUTCOMES[1]).inc()
 
     def limited(self) -> None:

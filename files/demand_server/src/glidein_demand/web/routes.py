@@ -9,34 +9,36 @@ from typing import Any
 import flask
 
 from ..pool.job_lookup import JobName, LookupFailedError
-from . import charts, json_rpc, page, responses, result_cache, usage, usage_records
+from . import charts, page, responses, result_cache, rpc, usage, usage_records
 from .app_services import current_services
 from .health import health
-from .json_rpc import exceptions
 from .page_context import PageContext
+from .rpc import RpcError
 
-rpc = flask.Blueprint("rpc", __name__)
+json_rpc = flask.Blueprint("rpc", __name__)
 api = flask.Blueprint("api", __name__)
 pages = flask.Blueprint("pages", __name__)
 metrics = flask.Blueprint("metrics", __name__)
 
 
-@rpc.post(responses.RPC_PATH)
+@json_rpc.post(responses.RPC_PATH)
 def call() -> flask.Response:
     """Answer a JSON-RPC request or batch."""
     services = current_services()
     if not flask.request.is_json:
-        error = exceptions.InvalidRequestError(data="the Content-Type must be application/json")
-        return responses.from_rpc(json_rpc.error_response(error))
-    return responses.from_rpc(
-        json_rpc.handle(
-            services.dispatcher,
-            flask.request.get_data(),
-            flask.g.caller,
-            services.seconds_to_wait,
-            services.metrics.called,
-        )
-    )
+        error = RpcError(rpc.INVALID_REQUEST, "the Content-Type must be application/json")
+        return responses.from_rpc(rpc.error_response(error))
+
+    def call_method(method: str, params: Any) -> Any:
+        try:
+            result = services.methods.call(flask.g.caller, method, params)
+        except RpcError:
+            services.metrics.called(method, succeeded=False)
+            raise
+        services.metrics.called(method, succeeded=True)
+        return result
+
+    return responses.from_rpc(rpc.handle(flask.request.get_data(), call_method, services.seconds_to_wait))
 
 
 @api.get("/demand")
