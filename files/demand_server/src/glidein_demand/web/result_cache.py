@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Hashable, Mapping
 from typing import Any, Callable
 
-import orjson
+import msgspec
 
 from ..pool.demand import pyglidein_state
 
@@ -122,6 +122,6 @@ def state_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) 
 def dump(value: Any) -> bytes:
     """Return JSON without spaces, in UTF-8."""
     try:
-        return orjson.dumps(value)
-    except TypeError:  # integers of more than 64 bits, lone surrogates: both are valid in JSON
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # lone surrogates, which are valid in JSON
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
