@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 
 import classad2
 import pytest
-from glidein_demand.pool import collector_state, job_cores, refresh, supply
+from glidein_demand.pool import job_cores, queries, supply
 from glidein_demand.store import core_hours as core_hours_module
 from glidein_demand.store.core_hours import DAY, EVER, MONTH, YEAR, CoreHours
 from glidein_demand.store.core_seconds import DAY_S, LONGEST_GAP_S, Reading, glidein_core_seconds, month_of, year_of
@@ -67,10 +67,10 @@ def test_a_report_that_comes_again_and_clocks_count_nothing_twice(hours, service
     service.now += 300
     for as_of in (NOW + 300, NOW + 300, NOW + 100):
         service.result("report", dict(one, as_of=as_of), TOKEN)
-    assert totals(service.parts.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
+    assert totals(service.server.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
     service.now -= 3000  # the server's clock was set back
     service.result("report", dict(one, as_of=NOW + 400), TOKEN)
-    assert totals(service.parts.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
+    assert totals(service.server.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
 
 
 def test_a_wrong_clock_of_the_site_changes_nothing(hours):
@@ -223,7 +223,7 @@ def test_the_vo_of_a_job_is_that_of_its_proxy_then_of_its_token_then_of_the_pool
 
 def test_the_query_of_the_collector_has_the_vos_of_the_settings():
     chosen = settings(pool={"vo": "lab", "token_vos": {"https://tokens.example.org/": "icecube"}})
-    query = refresh.supply_query(chosen, NOW, {})
+    query = queries.supply_query(chosen, NOW, {})
     slots = [claimed(), claimed(AuthTokenIssuer="https://tokens.example.org/")]
     result = supply.read(query, Collector(*map(classad2.ClassAd, slots)))
     assert {row[4] for row in result["job_cores"]} == {"lab", "icecube"}
@@ -262,16 +262,6 @@ def test_recorded_ads_have_the_users_of_their_jobs():
     assert "job_cores" in supply.INTERNAL_KEYS
 
 
-def test_each_result_of_the_collector_is_counted(service):
-    state = collector_state.CollectorState(
-        service.parts.glideins, service.parts.machine_ads, None, service.parts.core_hours
-    )
-    answer = {"slot_states": {}, "samples": [], "glideins": [], "job_cores": [["PSC", "RM", "a@pool", "p", "cms", 7]]}
-    for now in (NOW, NOW + 60):
-        assert "job_cores" not in state.store_result(answer, now)
-    assert totals(service.parts.core_hours) == {("PSC", "RM"): (0, 420)}
-
-
 @pytest.fixture
 def used(service):
     """Return a service that has counted an hour of two nodes of 28 cores, and of jobs of two users."""
@@ -280,7 +270,7 @@ def used(service):
     for number in range(13):
         service.now = NOW + number * 300
         service.result("report", site_report(entries=[entry], as_of=service.now), TOKEN)
-        service.parts.core_hours.jobs_seen(rows, service.now)
+        service.server.core_hours.jobs_seen(rows, service.now)
     return service
 
 
@@ -361,7 +351,7 @@ def recorded(service, monkeypatch):
         service.now = begin + number * 300
         entry = {"entry": "RM", "shape": "node", "running": 1, "cpus": 28}
         service.result("report", site_report(entries=[entry], as_of=service.now), TOKEN)
-        service.parts.core_hours.jobs_seen(rows, service.now)
+        service.server.core_hours.jobs_seen(rows, service.now)
     return service
 
 

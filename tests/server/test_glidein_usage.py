@@ -97,7 +97,7 @@ def test_the_reason_of_an_end_is_cut_and_may_be_missing(service):
     without = glidein(2)
     del without["reason"]
     service.result("report", site_report(summaries=summaries_of(long, without)), TOKEN)
-    endings = service.parts.glidein_usage.endings(0)
+    endings = service.server.glidein_usage.endings(0)
     assert len(endings["PSC", "1"]["reason"]) == 300
     assert (endings["PSC", "2"]["reason"], endings["PSC", "2"]["entry"]) == ("", "RM")
 
@@ -140,7 +140,7 @@ def test_a_report_brings_summaries_to_the_page_the_metrics_and_the_supply(servic
 def test_a_delayed_report_still_records_ended_glideins(service):
     service.result("report", site_report(), TOKEN)
     service.result("report", site_report(as_of=NOW - 60, summaries=summaries_of(glidein())), TOKEN)
-    assert service.parts.glidein_usage.totals()[KEY]["glideins"] == 1
+    assert service.server.glidein_usage.totals()[KEY]["glideins"] == 1
 
 
 def test_the_guard_gets_failed_jobs(service):

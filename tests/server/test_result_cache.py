@@ -6,7 +6,7 @@ import gzip
 import json
 
 import pytest
-from glidein_demand.web import result_cache
+from glidein_demand import result_cache
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,7 +40,7 @@ def test_a_caller_with_the_current_reply_gets_304(service):
     "change",
     [
         lambda service: service.read(group(6)),
-        lambda service: service.parts.pause.set("test", "test"),
+        lambda service: service.server.pause.set("test", "test"),
         lambda service: service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN),
     ],
 )

@@ -5,7 +5,7 @@
 import json
 
 import pytest
-from glidein_demand.web import rpc
+from glidein_demand.web import read_results, rpc
 
 from conftest import NOW, TOKEN, group, site_report
 
@@ -63,7 +63,7 @@ def test_parameters_may_be_given_by_position(service):
 def test_a_notification_is_carried_out_and_not_answered(service):
     response = service.post({"jsonrpc": "2.0", "method": "report", "params": site_report()}, TOKEN)
     assert (response.status_code, response.data) == (204, b"")
-    assert "PSC" in service.parts.reports.reports()
+    assert "PSC" in service.server.reports.reports()
 
 
 def test_a_notification_that_fails_is_not_answered_either(service):
@@ -150,7 +150,7 @@ RECORDED_MONITORING = [
 def test_recorded_monitoring_in_each_of_its_forms(service, request_text, identity, uuid, running):
     response = service.post(request_text)
     assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": "", "id": identity})
-    assert service.parts.anonymous.monitoring(NOW)[uuid]["metrics"]["glideins_running"] == running
+    assert service.server.anonymous.monitoring(NOW)[uuid]["metrics"]["glideins_running"] == running
     assert uuid in service.page()
 
 
@@ -179,8 +179,8 @@ def test_an_unexpected_exception_is_logged_without_parameters_and_answered(servi
     def fail(*_arguments):
         raise RuntimeError("the reason")
 
-    monkeypatch.setattr(service.results, "supply", fail)
-    monkeypatch.setattr(service.parts.glideins, "reported", fail)
+    monkeypatch.setattr(read_results, "supply", fail)
+    monkeypatch.setattr(service.server.glideins, "reported", fail)
     response = service.call("get_supply", token=TOKEN)
     assert (response.status_code, response.json["error"]["code"]) == (500, -32603)
     service.call("report", site_report(error="a secret"), TOKEN)

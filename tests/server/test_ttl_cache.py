@@ -6,9 +6,7 @@ import threading
 
 import pytest
 from glidein_demand.store import ttl_cache
-from glidein_demand.store.ttl_cache import CachedValue, CacheReloader
-
-from databases import becomes
+from glidein_demand.store.ttl_cache import CachedValue
 
 
 class Source:
@@ -84,24 +82,16 @@ def test_no_caller_waits_while_the_value_is_loaded_ahead(clock):
     assert kept.get() == 2
 
 
-def test_the_background_thread_refreshes_used_values_and_survives_errors():
-    by = []
-
-    def load():
-        by.append(threading.current_thread().name)
-        if len(by) == 3:
-            raise OSError
-        return len(by)
-
-    kept, broken = CachedValue(load), CachedValue(lambda: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        broken.get()
-    kept.get()
-    reloader = CacheReloader([broken, kept])
-    reloader.start()
-    assert becomes(lambda: kept.get() >= 6)
-    reloader.stop()
-    assert by.count("cache") >= 4
+def test_a_value_that_cannot_be_loaded_ahead_delays_no_other(clock):
+    outcomes = iter([1])
+    source = Source()
+    broken, kept = CachedValue(lambda: next(outcomes), max_age_s=10), CachedValue(source, max_age_s=10)
+    for value in (broken, kept):
+        value.get()
+        value.get()
+    clock[0] += 6
+    ttl_cache.reload_ahead([broken, kept])
+    assert source.loaded == 2
 
 
 def test_callers_wait_for_a_value_that_is_too_old(clock):

@@ -8,15 +8,13 @@ a load would then be unknown for longer than the maximum age. It also has no way
 
 from __future__ import annotations
 
-import logging
+import contextlib
 import threading
 import time
 from collections.abc import Iterable
 from typing import Any, Callable, Generic, TypeVar
 
 MAX_AGE_S = 0.5
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -68,27 +66,8 @@ class CachedValue(Generic[T]):
         return value
 
 
-class CacheReloader:
-    """A background thread that loads used values before they expire, so that no request waits for a load."""
-
-    def __init__(self, values: Iterable[CachedValue[Any]]) -> None:
-        self._values = list(values)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="cache", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self, timeout: float = 1.0) -> None:
-        """Stop the thread, and wait at most `timeout` seconds for it."""
-        self._stop.set()
-        self._thread.join(timeout)
-
-    def _run(self) -> None:
-        while not self._stop.wait(MAX_AGE_S / 5):
-            for value in self._values:
-                try:
-                    value.reload_ahead()
-                except Exception:  # noqa: BLE001 - the next get() raises the error to its caller
-                    log.debug("a cached value cannot be loaded ahead", exc_info=True)
+def reload_ahead(values: Iterable[CachedValue[Any]]) -> None:
+    """Load used values before they expire, so that no request waits for a load."""
+    for value in values:
+        with contextlib.suppress(Exception):  # the next get() raises the error to its caller
+            value.reload_ahead()

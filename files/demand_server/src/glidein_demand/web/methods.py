@@ -5,16 +5,18 @@
 from __future__ import annotations
 
 import logging
+import threading
 from typing import Any, Callable
 
 import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..app_state import AppState
 from ..pool.job_lookup import JobName, LookupFailedError
+from ..result_cache import JsonResult
+from ..server import Server
 from ..store.reports import FullError
 from ..store.site_owners import OwnedError
-from . import rpc
+from . import read_results, rpc
 from .auth import Caller
 from .parameters import (
     MAX_ANONYMOUS_PARTITIONS,
@@ -28,12 +30,11 @@ from .parameters import (
     checked,
     truncated,
 )
-from .read_results import ReadResults
-from .refused_calls import RefusedCallLog
-from .result_cache import JsonResult
 from .rpc import RpcError
 
 log = logging.getLogger(__name__)
+
+_counting = threading.Lock()
 
 NO_DATABASE = "the server's database is unavailable; try again, and if the error persists, see the server's log"
 MAX_UUID_CHARS = 200
@@ -42,132 +43,147 @@ _MONITORING_SETTINGS = (
 )
 
 
-class Methods:
-    """The JSON-RPC methods."""
+def call(server: Server, caller: Caller, name: str, params: Any) -> Any:
+    """Return the result of the method `name`, and count the call. Raise RpcError."""
+    try:
+        result = _call(server, caller, name, params)
+    except RpcError:
+        _count(server, name, "error")
+        raise
+    _count(server, name, "ok")
+    return result
 
-    def __init__(self, parts: AppState, results: ReadResults) -> None:
-        self._parts = parts
-        self._results = results
-        self._settings = parts.settings
-        self._refused_calls = RefusedCallLog()
 
-    def call(self, caller: Caller, name: str, params: Any) -> Any:
-        """Return the result of the method `name`. Raise RpcError."""
-        if name not in METHODS:
-            raise RpcError(rpc.METHOD_NOT_FOUND)
-        if caller.kind == "refused":
-            raise RpcError(rpc.UNAUTHORIZED, "the token in the Authorization header is invalid")
-        struct, method = METHODS[name]
-        try:
-            return method(self, caller, checked(params, struct))
-        except RpcError:
-            raise
-        except ValueError as error:
-            raise RpcError(rpc.INVALID_PARAMS, str(error)) from error
-        except FullError as error:
-            raise RpcError(rpc.LIMIT_REACHED, str(error)) from error
-        except OwnedError as error:
-            raise RpcError(rpc.OTHER_DEPLOYMENT, str(error)) from error
-        except LookupFailedError as error:
-            raise RpcError(rpc.UNAVAILABLE, str(error)) from error
-        except SQLAlchemyError as error:
-            raise RpcError(rpc.UNAVAILABLE, NO_DATABASE) from error
-        except Exception as error:
-            log.exception("a method failed")
-            raise RpcError(rpc.INTERNAL_ERROR, "an error in the server; its log has the details") from error
+def _count(server: Server, name: str, outcome: str) -> None:
+    # Unknown methods count as "other", so that callers cannot create series.
+    with _counting:
+        server.calls[name if name in METHODS else "other", outcome] += 1
 
-    def get_state(self, caller: Caller, _params: GetState) -> JsonResult:
-        if caller.kind == "anonymous" and self._settings.reading == "token":
-            self._refused_calls.log_once("get_state", "PyGlidein", 'server.reading = "token"')
-        _require_read_access(caller, self._settings.reading)
-        return self._results.state(caller)
 
-    def get_demand(self, caller: Caller, params: GetDemand) -> JsonResult:
-        _require_read_access(caller, self._settings.reading)
-        if params.sites is not None and len(params.sites) > self._settings.max_sites:
-            raise ValueError(f"sites: expected at most {self._settings.max_sites} names (server.max_sites)")
-        if params.attributes is not None and caller.is_known:
-            self._parts.requested_attributes.request(caller.name, params.attributes)
-        return self._results.demand(caller, None if params.sites is None else frozenset(params.sites))
+def _call(server: Server, caller: Caller, name: str, params: Any) -> Any:
+    if name not in METHODS:
+        raise RpcError(rpc.METHOD_NOT_FOUND)
+    if caller.kind == "refused":
+        raise RpcError(rpc.UNAUTHORIZED, "the token in the Authorization header is invalid")
+    struct, method = METHODS[name]
+    try:
+        return method(server, caller, checked(params, struct))
+    except RpcError:
+        raise
+    except ValueError as error:
+        raise RpcError(rpc.INVALID_PARAMS, str(error)) from error
+    except FullError as error:
+        raise RpcError(rpc.LIMIT_REACHED, str(error)) from error
+    except OwnedError as error:
+        raise RpcError(rpc.OTHER_DEPLOYMENT, str(error)) from error
+    except LookupFailedError as error:
+        raise RpcError(rpc.UNAVAILABLE, str(error)) from error
+    except SQLAlchemyError as error:
+        raise RpcError(rpc.UNAVAILABLE, NO_DATABASE) from error
+    except Exception as error:
+        log.exception("a method failed")
+        raise RpcError(rpc.INTERNAL_ERROR, "an error in the server; its log has the details") from error
 
-    def get_supply(self, caller: Caller, _params: GetSupply) -> JsonResult:
-        _require_read_access(caller, self._settings.reading)
-        return self._results.supply(caller)
 
-    def get_job(self, caller: Caller, params: GetJob) -> dict[str, Any]:
-        _require_token(caller, "get_job")
-        return self._results.job(JobName.parse(params.job, params.schedd or ""))
+def get_state(server: Server, caller: Caller, _params: GetState) -> JsonResult:
+    if caller.kind == "anonymous" and server.settings.reading == "token":
+        server.anonymous.log_refused("get_state", "PyGlidein", 'server.reading = "token"')
+    _require_read_access(caller, server.settings.reading)
+    return read_results.state(server, caller)
 
-    def lease(self, caller: Caller, params: Lease) -> dict[str, Any]:
-        _require_own_site(caller, "lease", params.site)
-        if params.ttl_s > self._settings.max_lease_seconds:
-            raise ValueError(f"ttl_s: expected at most {self._settings.max_lease_seconds} (server.max_lease_seconds)")
-        self._use_site(caller, params.deployment, params.ttl_s)
-        demand = self._parts.pool_state.snapshot().results.demand()
-        if demand["as_of"] is None:
-            raise RpcError(rpc.NOT_READY, "the queue has not been read yet; existing leases are unchanged")
-        counts = {group["id"]: group["count"] for group in demand["groups"]}
-        paused, most = self._parts.paused(now=True)["paused"], self._parts.lease_limits.of(caller.name)
-        return self._parts.leases.claim(caller.name, params.entries, params.ttl_s, counts, paused, most)
 
-    def report(self, caller: Caller, params: Report) -> dict[str, Any]:
-        _require_own_site(caller, "report", params.site)
-        self._use_site(caller, params.deployment, 0)
-        report = msgspec.to_builtins(params)
-        del report["deployment"]
-        summaries = report.pop("summaries")
-        if params.unserved is None:
-            del report["unserved"]
-        received = int(self._parts.clock())
+def get_demand(server: Server, caller: Caller, params: GetDemand) -> JsonResult:
+    _require_read_access(caller, server.settings.reading)
+    if params.sites is not None and len(params.sites) > server.settings.max_sites:
+        raise ValueError(f"sites: expected at most {server.settings.max_sites} names (server.max_sites)")
+    if params.attributes is not None and caller.is_known:
+        server.requested_attributes.request(caller.name, params.attributes)
+    return read_results.demand(server, caller, None if params.sites is None else frozenset(params.sites))
 
-        def store_rest(is_new: bool) -> None:
-            if is_new:
-                self._parts.glideins.reported(report, received)
-                self._parts.core_hours.reported(report, received)
-            # Also for a report that is older than the last one: ended glideins stay ended, and count once.
-            if summaries is not None:
-                self._parts.glidein_usage.add(params.site, summaries)
 
-        self._parts.reports.add(_without_glideins(report), received, store_rest)
-        self._results.invalidate_supply()
-        return {"accepted": True}
+def get_supply(server: Server, caller: Caller, _params: GetSupply) -> JsonResult:
+    _require_read_access(caller, server.settings.reading)
+    return read_results.supply(server, caller)
 
-    def monitoring(self, caller: Caller, params: Monitoring) -> str:
-        allowed = self._settings.reading == "open" and self._settings.allow_anonymous_monitoring
-        anonymous = caller.kind == "anonymous" and allowed
-        if caller.kind == "anonymous" and not anonymous:
-            self._refused_calls.log_once("monitoring", params.uuid, _MONITORING_SETTINGS)
-            raise RpcError(rpc.UNAUTHORIZED, f"monitoring requires a site's token; {_MONITORING_SETTINGS}")
-        if not anonymous:
-            _require_site_token(caller, "monitoring")
-        client, received = truncated(params.uuid, MAX_UUID_CHARS), int(self._parts.clock())
-        metrics = (params if params.metrics is None else params.metrics).by_partition()
-        if anonymous:
-            most = max(map(len, metrics.values()), default=0)
-            if most > MAX_ANONYMOUS_PARTITIONS:
-                raise ValueError(f"metrics: {most} partitions; at most {MAX_ANONYMOUS_PARTITIONS} are allowed")
-            self._parts.anonymous.add(client, metrics, received)
-            return ""
-        known = self._parts.reports.monitoring().get(client)
-        if known is not None and known["site"] != caller.name:
-            raise RpcError(rpc.UNAUTHORIZED, "the client with this uuid belongs to another site")
-        self._parts.reports.add_monitoring(client, metrics, received, caller.name)
+
+def get_job(server: Server, caller: Caller, params: GetJob) -> dict[str, Any]:
+    _require_token(caller, "get_job")
+    return read_results.job(server, JobName.parse(params.job, params.schedd or ""))
+
+
+def lease(server: Server, caller: Caller, params: Lease) -> dict[str, Any]:
+    _require_own_site(caller, "lease", params.site)
+    if params.ttl_s > server.settings.max_lease_seconds:
+        raise ValueError(f"ttl_s: expected at most {server.settings.max_lease_seconds} (server.max_lease_seconds)")
+    _use_site(server, caller, params.deployment, params.ttl_s)
+    demand = server.pool_state.snapshot().results.demand()
+    if demand["as_of"] is None:
+        raise RpcError(rpc.NOT_READY, "the queue has not been read yet; existing leases are unchanged")
+    counts = {group["id"]: group["count"] for group in demand["groups"]}
+    paused, most = server.paused(now=True)["paused"], server.lease_limits.of(caller.name)
+    return server.leases.claim(caller.name, params.entries, params.ttl_s, counts, paused, most)
+
+
+def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
+    _require_own_site(caller, "report", params.site)
+    _use_site(server, caller, params.deployment, 0)
+    report = msgspec.to_builtins(params)
+    del report["deployment"]
+    summaries = report.pop("summaries")
+    if params.unserved is None:
+        del report["unserved"]
+    received = int(server.clock())
+
+    def store_rest(is_new: bool) -> None:
+        if is_new:
+            server.glideins.reported(report, received)
+            server.core_hours.reported(report, received)
+        # Also for a report that is older than the last one: ended glideins stay ended, and count once.
+        if summaries is not None:
+            server.glidein_usage.add(params.site, summaries)
+
+    server.reports.add(_without_glideins(report), received, store_rest)
+    server.supply_cache.invalidate()
+    return {"accepted": True}
+
+
+def monitoring(server: Server, caller: Caller, params: Monitoring) -> str:
+    allowed = server.settings.reading == "open" and server.settings.allow_anonymous_monitoring
+    anonymous = caller.kind == "anonymous" and allowed
+    if caller.kind == "anonymous" and not anonymous:
+        server.anonymous.log_refused("monitoring", params.uuid, _MONITORING_SETTINGS)
+        raise RpcError(rpc.UNAUTHORIZED, f"monitoring requires a site's token; {_MONITORING_SETTINGS}")
+    if not anonymous:
+        _require_site_token(caller, "monitoring")
+    client, received = truncated(params.uuid, MAX_UUID_CHARS), int(server.clock())
+    metrics = (params if params.metrics is None else params.metrics).by_partition()
+    if anonymous:
+        most = max(map(len, metrics.values()), default=0)
+        if most > MAX_ANONYMOUS_PARTITIONS:
+            raise ValueError(f"metrics: {most} partitions; at most {MAX_ANONYMOUS_PARTITIONS} are allowed")
+        server.anonymous.add(client, metrics, received)
         return ""
+    known = server.reports.monitoring().get(client)
+    if known is not None and known["site"] != caller.name:
+        raise RpcError(rpc.UNAUTHORIZED, "the client with this uuid belongs to another site")
+    server.reports.add_monitoring(client, metrics, received, caller.name)
+    return ""
 
-    def _use_site(self, caller: Caller, deployment: str | None, seconds: int) -> None:
-        """Register the deployment as the user of the caller's site, if the caller names a deployment."""
-        if deployment is not None:
-            self._parts.site_owners.use(caller.name, deployment, seconds, self._parts.tokens.made(caller.name))
+
+def _use_site(server: Server, caller: Caller, deployment: str | None, seconds: int) -> None:
+    """Register the deployment as the user of the caller's site, if the caller names a deployment."""
+    if deployment is not None:
+        server.site_owners.use(caller.name, deployment, seconds, server.tokens.made(caller.name))
 
 
-METHODS: dict[str, tuple[type[msgspec.Struct], Callable[[Methods, Caller, Any], Any]]] = {
-    "get_state": (GetState, Methods.get_state),
-    "monitoring": (Monitoring, Methods.monitoring),
-    "get_demand": (GetDemand, Methods.get_demand),
-    "get_supply": (GetSupply, Methods.get_supply),
-    "get_job": (GetJob, Methods.get_job),
-    "lease": (Lease, Methods.lease),
-    "report": (Report, Methods.report),
+METHODS: dict[str, tuple[type[msgspec.Struct], Callable[[Server, Caller, Any], Any]]] = {
+    "get_state": (GetState, get_state),
+    "monitoring": (Monitoring, monitoring),
+    "get_demand": (GetDemand, get_demand),
+    "get_supply": (GetSupply, get_supply),
+    "get_job": (GetJob, get_job),
+    "lease": (Lease, lease),
+    "report": (Report, report),
 }
 """The parameters of each method, and its function."""
 

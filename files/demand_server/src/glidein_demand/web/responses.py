@@ -9,7 +9,8 @@ from typing import Any
 
 import flask
 
-from . import result_cache, rpc
+from .. import result_cache
+from . import rpc
 
 FRESH = "private, no-cache"
 """Caches may store the response and must validate it for each request (ETag)."""

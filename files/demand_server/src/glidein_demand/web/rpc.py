@@ -12,7 +12,7 @@ from typing import Any, Callable, NamedTuple
 
 import msgspec
 
-from .result_cache import JsonResult, dump
+from ..result_cache import JsonResult, dump
 
 MAX_BATCH = 100
 MAX_REPLY_BYTES = 32 * 1024 * 1024
