@@ -14,7 +14,7 @@ from .pool.removals import Removals
 from .pool.requested_attributes import RequestedAttributes
 from .store.anonymous import AnonymousClients
 from .store.core_hours import CoreHours
-from .store.glidein_usage import GlideinUsage
+from .store.ended_glideins import EndedGlideins
 from .store.glideins import Glideins
 from .store.history import History
 from .store.lease_limits import LeaseLimits
@@ -43,7 +43,7 @@ class AppState:
     glideins: Glideins
     machine_ads: MachineAds
     passed_over: PassedOverGroups
-    glidein_usage: GlideinUsage
+    ended_glideins: EndedGlideins
     core_hours: CoreHours
     anonymous: AnonymousClients
     watch: Watch

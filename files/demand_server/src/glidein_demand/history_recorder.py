@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .app_state import AppState
+from .store.schema import POOL_FIELDS
 
 INTERVAL_S = 15.0
 
@@ -23,17 +24,13 @@ def pool_record(demand: Mapping[str, Any], supply: Mapping[str, Any], now: float
         return as_of is not None and now - as_of <= max_age_s
 
     groups, entries = demand["groups"], supply["entries"]
-    found: dict[str, Any] = dict.fromkeys(
-        ("idle_jobs", "idle_cores", "glidein_cores", "glidein_cores_claimed", "other_cores", "other_cores_claimed")
-    )
+    found: dict[str, Any] = dict.fromkeys(POOL_FIELDS)
     if is_known(demand["as_of"]):
         found["idle_jobs"] = sum(group["count"] for group in groups)
         found["idle_cores"] = sum(group["count"] * group["cpus"] for group in groups)
     if is_known(supply["as_of"]):
         found["glidein_cores"] = sum(entry["cpus"] for entry in entries)
         found["glidein_cores_claimed"] = sum(entry["cpus_claimed"] for entry in entries)
-        found["other_cores"] = supply["others_cpus"]
-        found["other_cores_claimed"] = supply["others_cpus_claimed"]
     return found
 
 
@@ -58,8 +55,6 @@ def site_records(
             "queued": _sum(entry["queued"] for entry in reported),
             "running": _sum(entry["running"] for entry in reported),
             "registered": sum(entry["registered"] for entry in own) if supply_known else None,
-            "cpus": sum(entry["cpus"] for entry in own) if supply_known else None,
-            "cpus_claimed": sum(entry["cpus_claimed"] for entry in own) if supply_known else None,
         }
     return found
 
@@ -87,7 +82,7 @@ class HistoryRecorder:
         state, now = self._state, self._state.clock()
         recorded = state.history.is_due(now) and self._record(now)
         state.history.downsample(now)
-        state.glidein_usage.delete_old(now)
+        state.ended_glideins.delete_old(now)
         state.core_hours.delete_old(now)
         return recorded
 
@@ -111,7 +106,7 @@ class HistoryRecorder:
         age = settings.max_age_seconds
         pool = pool_record(snapshot.results.demand(), snapshot.supply, now, age)
         sites = site_records(state.reports.reports(), snapshot.supply, now, settings.silent_seconds, age)
-        return state.history.record(now, pool, sites, state.reports.launched())
+        return state.history.record(now, pool, sites)
 
     def _run(self) -> None:
         while not self._stop.wait(INTERVAL_S):

@@ -28,7 +28,7 @@ from .pool.requested_attributes import RequestedAttributes
 from .store.anonymous import AnonymousClients
 from .store.core_hours import CoreHours
 from .store.database import Database
-from .store.glidein_usage import GlideinUsage
+from .store.ended_glideins import EndedGlideins
 from .store.glideins import Glideins
 from .store.history import History
 from .store.lease_limits import LeaseLimits
@@ -78,7 +78,7 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         glideins=Glideins(database, clock),
         machine_ads=MachineAds(database, clock),
         passed_over=PassedOverGroups(database),
-        glidein_usage=GlideinUsage(database, clock, settings.keep_history_days),
+        ended_glideins=EndedGlideins(database, clock),
         core_hours=CoreHours(database, clock, settings.keep_history_days, settings.refresh_seconds),
         anonymous=AnonymousClients(),
         watch=Watch(database),

@@ -126,7 +126,7 @@ class Methods:
                     self._parts.core_hours.reported(checked, received)
                 # Also for a report that is older than the last one: ended glideins stay ended, and count once.
                 if checked_summaries is not None:
-                    self._parts.glidein_usage.add(checked["site"], checked_summaries)
+                    self._parts.ended_glideins.add(checked["site"], checked_summaries)
 
             self._parts.reports.add(_without_glideins(checked), received, store_rest)
             self._results.invalidate_supply()

@@ -83,15 +83,15 @@ class ReadResults:
             current = supply.supply_result(
                 snapshot.supply,
                 parts.machine_ads.all(),
-                parts.glideins.summary(int(now), parts.glidein_usage.endings(now - glidein_tracking.WINDOW_S)),
+                parts.glideins.summary(int(now), parts.ended_glideins.endings(now - glidein_tracking.WINDOW_S)),
                 parts.reports.reports(),
                 known,
-                parts.glidein_usage.recent(now),
+                parts.core_hours.recent(now),
                 parts.passed_over.closed(now),
             )
             extra = {
                 "demand_history": self._demand_history(now),
-                "summaries_until": parts.glidein_usage.summaries_until(),
+                "summaries_until": parts.ended_glideins.summaries_until(),
                 "core_hours": parts.core_hours.current(now),
                 "removals": parts.removals.recent(),
                 "gateways": gateways.described(snapshot.gateways, now),
@@ -117,7 +117,7 @@ class ReadResults:
             None,
             name,
             now,
-            lambda: (charts.history_json(parts.history, parts.glidein_usage, name, now), now + HISTORY_CACHE_S),
+            lambda: (charts.history_json(parts.history, parts.core_hours, name, now), now + HISTORY_CACHE_S),
         )
 
     def usage(self, caller: Caller) -> result_cache.JsonResult:

@@ -9,7 +9,7 @@ from typing import Any
 import flask
 
 from ..pool.job_lookup import JobName, LookupFailedError
-from . import charts, json_rpc, page, responses, result_cache, usage, usage_records
+from . import charts, json_rpc, page, responses, result_cache, usage
 from .app_services import current_services
 from .health import health
 from .json_rpc import exceptions
@@ -74,14 +74,14 @@ def core_hours() -> flask.Response:
     except usage.UsersHiddenError as error:
         return responses.unauthorized(str(error))
     if wanted.layout == "records":
-        rows = usage_records.records_of(parts.core_hours, wanted, parts.settings.vo, now)
-        key, name, to_csv = "records", "usage-records.csv", usage_records.csv_of
+        rows = usage.records_of(parts.core_hours, wanted, parts.settings.vo, now)
+        key, name = "records", "usage-records.csv"
     else:
         rows = usage.rows_of(parts.core_hours, wanted)
-        key, name, to_csv = "rows", "core-hours.csv", usage.csv_of
+        key, name = "rows", "core-hours.csv"
     if wanted.format == "csv":
         headers = {"Content-Disposition": f"attachment; filename={name}"}
-        return flask.Response(to_csv(wanted, rows), content_type="text/csv; charset=utf-8", headers=headers)
+        return flask.Response(usage.csv_of(wanted, rows), content_type="text/csv; charset=utf-8", headers=headers)
     reply = {"as_of": int(now), "per": wanted.per, "by": wanted.by, key: rows}
     return responses.from_json(result_cache.dump(reply))
 
