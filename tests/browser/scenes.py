@@ -71,7 +71,7 @@ def read(server, groups, entries, **changes):
 
 
 def fill_history(server, sites=SITES):
-    """Fill the history: twelve weeks with an hour of work each, one full day with a gap, and waits."""
+    """Fill the history: an hour in each of twelve weeks, one full day with a gap, waits, and core-hours."""
     now = int(time.time())
     weeks = [now - week * 7 * DAY_S + step * STEP_S for week in range(12, 0, -1) for step in range(12)]
     day = [now - DAY_S + step * STEP_S for step in range(DAY_S // STEP_S) if not 100 < step < 112]
@@ -80,33 +80,24 @@ def fill_history(server, sites=SITES):
         pool = {
             "idle_jobs": int(4000 + 2500 * wave), "idle_cores": int(6000 + 3000 * wave),
             "glidein_cores": int(5000 + 2000 * wave), "glidein_cores_claimed": int(4000 + 1800 * wave),
-            "other_cores": 384, "other_cores_claimed": int(1500 + 900 * math.sin(at / 600_000)),
         }  # fmt: skip
         counts = {}
         for index, site in enumerate(sites):
             running = max(0, int((40 + 20 * math.sin(at / 7500 + index)) / (index + 1)))
-            counts[site] = {
-                "queued": index + 2, "running": running, "registered": running, "launched": 1, "cpus": 28 * running,
-                "cpus_claimed": 21 * running,
-            }  # fmt: skip
+            counts[site] = {"queued": index + 2, "running": running, "registered": running}
         server.history.record(at, pool, counts)
     waits = {
         (now // DAY_S - 7 * week) * DAY_S: {bucket(400 + 90 * (week % 5)): 800, bucket(9000 + 2000 * (week % 7)): 300}
         for week in range(12)
     }
     server.history.add_waits("cm", "marker", waits)
-    for index, site in enumerate(sites):
-        ended = [now - hours * 3600 for hours in range(1 + index, 24 * 28, 7)]
-        glideins = [
-            {
-                "name": f"g{at}", "entry": "cpu", "shape": "node", "batch_id": str(at), "started": at - 9000,
-                "registered": at - 8990, "ended": at, "granted_core_s": 28 * 9000,
-                "busy_core_s": int(28 * 9000 * (0.7 + 0.2 * math.sin(at / 40_000))), "jobs": 40, "jobs_failed": 1,
-                "exit_status": 0, "reason": "",
-            }
-            for at in ended
-        ]  # fmt: skip
-        server.glidein_usage.add(site, {"since": 0, "until": now, "glideins": glideins})
+    for at in weeks[::3] + day[::3]:
+        share = 0.7 + 0.2 * math.sin(at / 40_000)
+        rows = [[site, "cpu", "node", "alice@pool", "physics", "", int(280 * share)] for site in sites]
+        for site in sites:
+            running = entry(cpus=28, running=10, running_since=None)
+            server.core_hours.reported(report(site, running, as_of=at), at)
+        server.core_hours.jobs_seen([*rows, ["", "", "", "", "", "", 200]], at)
 
 
 def count_core_hours(server, user="alice@pool", project="physics", vo="lab"):
@@ -118,8 +109,8 @@ def count_core_hours(server, user="alice@pool", project="physics", vo="lab"):
                 running = entry(cpus=28, running=12 + index, running_since=[[at - 7200, 12 + index]])
                 server.core_hours.reported(report(site, running, as_of=at), at)
         for at in (end - 900, end):
-            rows = [[site, "cpu", user, project, vo, 100 * (index + 1)] for index, site in enumerate(SITES)]
-            server.core_hours.jobs_seen([*rows, [SITES[0], "cpu", "bob@pool", "", "", 40]], at)
+            rows = [[site, "cpu", "node", user, project, vo, 100 * (index + 1)] for index, site in enumerate(SITES)]
+            server.core_hours.jobs_seen([*rows, [SITES[0], "cpu", "node", "bob@pool", "", "", 40]], at)
 
 
 def good(server):

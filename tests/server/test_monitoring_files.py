@@ -83,6 +83,11 @@ def fill(service):
          "others_cpus_claimed": 4, "problems": []},
         now,
     )  # fmt: skip
+    for at in (now - 60, now):
+        service.server.core_hours.reported(
+            site_report(as_of=at, entries=[{**entry, "cpus": 28, "running_since": None}]), at
+        )
+        service.server.core_hours.jobs_seen([["PSC", "RM", "node", "alice@pool", "", "", 28]], at)
     service.server.history.add_waits("cm", "1.0", {now // 86400 * 86400: {bucket(60): 3, bucket(600): 1}})
 
 

@@ -271,7 +271,7 @@ def test_each_result_of_the_collector_is_stored(new_service):
     pool.supply = {
         **SUPPLY,
         "glideins": [["PSC", "RM", "node", "1", None, NOW]],
-        "job_cores": [["PSC", "RM", "a@pool", "p", "cms", 7]],
+        "job_cores": [["PSC", "RM", "node", "a@pool", "p", "cms", 7]],
     }
     for service.now in (NOW, NOW + 60):
         refresher.refresh_once()

@@ -80,15 +80,15 @@ def status_table(plan, demand, sites=None):
 
     plan, demand: of cycle.plan_sites and cycle.read_demand; sites: {host: definition} of sites_of_play.
 
-    USED is the share of the granted core-hours that jobs used, of glideins that ended in the last 7 days.
+    USED is the share of the glideins' core-hours of the last 7 days that jobs used.
     """
     items = plan.get("plan") or []
     supplied = (demand.get("supply") or {}).get("entries") or []
-    work = {(each.get("site"), each.get("entry"), each.get("shape")): each.get("work") for each in supplied}
+    core_hours = {(each.get("site"), each.get("entry"), each.get("shape")): each.get("core_hours") for each in supplied}
     rows = []
     for item in items:
         cells = [number(value) for value in (item.counted, item.running, item.sick, _registered(item, demand))]
-        used = _used(work.get(item.key))
+        used = _used(core_hours.get(item.key))
         rows.append(([*item.key] + cells + [used, number(_jobs_for(item, demand))], ""))
     lines = _demand_lines(demand, plan)
     lines += section("", table(_STATUS_HEAD, rows))
@@ -151,7 +151,7 @@ def _demand_numbers(demand, plan):
 def _status_item(item, supplied, demand):
     """Return a plan item with what the collector knows of it. supplied: {(site, entry, shape): row of get_supply}."""
     row = supplied.get(item.key) or {}
-    work = row.get("work") or {}
+    core_hours = row.get("core_hours") or {}
     return {
         "site": item.site,
         "entry": item.entry,
@@ -164,8 +164,8 @@ def _status_item(item, supplied, demand):
         "demand": _jobs_for(item, demand),
         "cpus": row.get("cpus", 0),
         "cpus_claimed": row.get("cpus_claimed", 0),
-        "granted_core_s": work.get("granted_core_s"),
-        "busy_core_s": work.get("busy_core_s"),
+        "glidein_core_s": core_hours.get("glidein_core_s"),
+        "job_core_s": core_hours.get("job_core_s"),
         "reason": item.reason,
     }
 
@@ -527,7 +527,7 @@ def _unserved_lines(demand, plan):
     return paragraphs(texts, "group")
 
 
-def _used(work):
-    """Return the busy share of core-seconds, {"granted_core_s", "busy_core_s"}, in per cent; "-" without any."""
-    granted = (work or {}).get("granted_core_s")
-    return f"{round(100 * work['busy_core_s'] / granted)}%" if granted else "-"
+def _used(core_hours):
+    """Return the share of the glideins' core-seconds that jobs used, in per cent; "-" without any."""
+    granted = (core_hours or {}).get("glidein_core_s")
+    return f"{round(100 * core_hours['job_core_s'] / granted)}%" if granted else "-"

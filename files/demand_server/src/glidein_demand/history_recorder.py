@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .server import Server
+from .store.schema import POOL_FIELDS
 
 INTERVAL_S = 15.0
 
@@ -22,17 +23,13 @@ def pool_record(demand: Mapping[str, Any], supply: Mapping[str, Any], now: float
         return as_of is not None and now - as_of <= max_age_s
 
     groups, entries = demand["groups"], supply["entries"]
-    found: dict[str, Any] = dict.fromkeys(
-        ("idle_jobs", "idle_cores", "glidein_cores", "glidein_cores_claimed", "other_cores", "other_cores_claimed")
-    )
+    found: dict[str, Any] = dict.fromkeys(POOL_FIELDS)
     if is_known(demand["as_of"]):
         found["idle_jobs"] = sum(group["count"] for group in groups)
         found["idle_cores"] = sum(group["count"] * group["cpus"] for group in groups)
     if is_known(supply["as_of"]):
         found["glidein_cores"] = sum(entry["cpus"] for entry in entries)
         found["glidein_cores_claimed"] = sum(entry["cpus_claimed"] for entry in entries)
-        found["other_cores"] = supply["others_cpus"]
-        found["other_cores_claimed"] = supply["others_cpus_claimed"]
     return found
 
 
@@ -57,8 +54,6 @@ def site_records(
             "queued": _sum(entry["queued"] for entry in reported),
             "running": _sum(entry["running"] for entry in reported),
             "registered": sum(entry["registered"] for entry in own) if supply_known else None,
-            "cpus": sum(entry["cpus"] for entry in own) if supply_known else None,
-            "cpus_claimed": sum(entry["cpus_claimed"] for entry in own) if supply_known else None,
         }
     return found
 
@@ -80,7 +75,7 @@ class HistoryRecorder:
         server, now = self._server, self._server.clock()
         recorded = server.history.is_due(now) and self._record(now)
         server.history.downsample(now)
-        server.glidein_usage.delete_old(now)
+        server.ended_glideins.delete_old(now)
         server.core_hours.delete_old(now)
         return recorded
 
@@ -104,7 +99,7 @@ class HistoryRecorder:
         age = settings.max_age_seconds
         pool = pool_record(snapshot.results.demand(), snapshot.supply, now, age)
         sites = site_records(server.reports.reports(), snapshot.supply, now, settings.silent_seconds, age)
-        return server.history.record(now, pool, sites, server.reports.launched())
+        return server.history.record(now, pool, sites)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

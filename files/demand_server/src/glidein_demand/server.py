@@ -23,7 +23,7 @@ from .result_cache import ResultCache
 from .store.anonymous import AnonymousClients
 from .store.core_hours import CoreHours
 from .store.database import Database
-from .store.glidein_usage import GlideinUsage
+from .store.ended_glideins import EndedGlideins
 from .store.glideins import Glideins
 from .store.history import History
 from .store.lease_limits import LeaseLimits
@@ -62,7 +62,7 @@ class Server:
         self.reports = Reports(database, settings.max_sites, clock)
         self.anonymous = AnonymousClients()
         self.glideins = Glideins(database, clock)
-        self.glidein_usage = GlideinUsage(database, clock, settings.keep_history_days)
+        self.ended_glideins = EndedGlideins(database, clock)
         self.core_hours = CoreHours(database, clock, settings.keep_history_days, settings.refresh_seconds)
         self.history = History(database, clock, settings.keep_history_days)
         self.machine_ads = MachineAds(database, clock)

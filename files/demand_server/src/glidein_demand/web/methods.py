@@ -140,7 +140,7 @@ def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
             server.core_hours.reported(report, received)
         # Also for a report that is older than the last one: ended glideins stay ended, and count once.
         if summaries is not None:
-            server.glidein_usage.add(params.site, summaries)
+            server.ended_glideins.add(params.site, summaries)
 
     server.reports.add(_without_glideins(report), received, store_rest)
     server.supply_cache.invalidate()

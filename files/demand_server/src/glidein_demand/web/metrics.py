@@ -57,7 +57,7 @@ class _StateCollector(Collector):
             "glidein_site_report_timestamp_seconds", "Time of a site's last report", ["site"],
             {(site,): report["received"] for site, report in reports.items()},
         )  # fmt: skip
-        yield from _of_sites(reports, snapshot.supply, server.glidein_usage.totals())
+        yield from _of_sites(reports, snapshot.supply, server.ended_glideins.totals())
         yield from _of_core_hours(server.core_hours)
         yield from _of_calls(server)
 
@@ -127,7 +127,7 @@ def _of_gateways(rows: Iterable[Mapping[str, Any]]) -> Iterator[Metric]:
 def _of_sites(
     reports: Mapping[str, Any],
     supply: Mapping[str, Any],
-    ever: Mapping[tuple[str, str, str], Mapping[str, int]],
+    ended: Mapping[tuple[str, str], Mapping[str, int]],
 ) -> Iterator[Metric]:
     reported: dict[tuple[str, str], collections.Counter[str]] = {}
     for site, report in reports.items():
@@ -136,10 +136,7 @@ def _of_sites(
     supplied: dict[tuple[str, str], collections.Counter[str]] = {}
     for entry in supply["entries"]:
         _add(supplied.setdefault((entry["site"], entry["entry"]), collections.Counter()), entry, SUPPLIED)
-    worked: dict[tuple[str, str], collections.Counter[str]] = {}
-    for (site, entry_name, _shape), row in ever.items():
-        _add(worked.setdefault((site, entry_name), collections.Counter()), row, _WORK)
-    every = {*reported, *supplied, *worked}
+    every = {*reported, *supplied, *ended}
     selected = sorted(every)[:MAX_SERIES]
     yield _gauge("series_left_out", "Entries left out of glidein_site_*", len(every) - len(selected))
     for names, source, origin in (
@@ -151,18 +148,16 @@ def _of_sites(
                 pair: source[pair][name] for pair in selected if pair in source and name in source[pair]
             }
             yield _labelled_gauge(f"glidein_site_{name}", f"{_HELP[name]}, {origin}", ["site", "entry"], values)
-    for name, (metric, text) in _WORK.items():
+    for name, (metric, text) in _ENDED.items():
         family = CounterMetricFamily(f"glidein_site_{metric}", text, labels=["site", "entry"])
         for pair in selected:
-            if pair in worked:
-                family.add_metric(pair, worked[pair][name])
+            if pair in ended:
+                family.add_metric(pair, ended[pair][name])
         yield family
 
 
-_WORK = {
+_ENDED = {
     "glideins": ("ended_glideins", "Ended glideins with a summary"),
-    "granted_core_s": ("granted_core_seconds", "Core-seconds granted to ended glideins"),
-    "busy_core_s": ("busy_core_seconds", "Core-seconds of ended glideins that jobs used"),
     "jobs": ("jobs", "Jobs that ended or were evicted on ended glideins"),
     "jobs_failed": ("failed_jobs", "Jobs on ended glideins that failed or could not start"),
 }

@@ -73,15 +73,15 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
         current = supply_result(
             snapshot.supply,
             server.machine_ads.all(),
-            server.glideins.summary(int(now), server.glidein_usage.endings(now - glidein_tracking.WINDOW_S)),
+            server.glideins.summary(int(now), server.ended_glideins.endings(now - glidein_tracking.WINDOW_S)),
             server.reports.reports(),
             known,
-            server.glidein_usage.recent(now),
+            server.core_hours.recent(now),
             server.passed_over.closed(now),
         )
         extra = {
             "demand_history": _demand_history(server, now),
-            "summaries_until": server.glidein_usage.summaries_until(),
+            "summaries_until": server.ended_glideins.summaries_until(),
             "core_hours": server.core_hours.current(now),
             "removals": server.removals.recent(),
             "gateways": gateways.described(snapshot.gateways, now),
@@ -108,7 +108,7 @@ def history(server: Server, name: str) -> result_cache.JsonResult:
         None,
         name,
         now,
-        lambda: (charts.history_json(server.history, server.glidein_usage, name, now), now + HISTORY_CACHE_S),
+        lambda: (charts.history_json(server.history, server.core_hours, name, now), now + HISTORY_CACHE_S),
     )
 
 

@@ -19,7 +19,6 @@ from . import (
     responses,
     rpc,
     usage,
-    usage_records,
 )
 from . import metrics as metrics_
 from .current import current_server
@@ -83,14 +82,14 @@ def core_hours() -> flask.Response:
     except usage.UsersHiddenError as error:
         return responses.unauthorized(str(error))
     if wanted.layout == "records":
-        rows = usage_records.records_of(server.core_hours, wanted, server.settings.vo, now)
-        key, name, to_csv = "records", "usage-records.csv", usage_records.csv_of
+        rows = usage.records_of(server.core_hours, wanted, server.settings.vo, now)
+        key, name = "records", "usage-records.csv"
     else:
         rows = usage.rows_of(server.core_hours, wanted)
-        key, name, to_csv = "rows", "core-hours.csv", usage.csv_of
+        key, name = "rows", "core-hours.csv"
     if wanted.format == "csv":
         headers = {"Content-Disposition": f"attachment; filename={name}"}
-        return flask.Response(to_csv(wanted, rows), content_type="text/csv; charset=utf-8", headers=headers)
+        return flask.Response(usage.csv_of(wanted, rows), content_type="text/csv; charset=utf-8", headers=headers)
     reply = {"as_of": int(now), "per": wanted.per, "by": wanted.by, key: rows}
     return responses.from_json(result_cache.dump(reply))
 
