@@ -13,6 +13,7 @@ import tempfile
 import time
 
 from glidein_demand import config
+from glidein_demand.pool import supply
 from glidein_demand.pool.demand import group_id
 from glidein_demand.web.app import create_app
 from glidein_demand.web.current import EXTENSION
@@ -67,7 +68,7 @@ def main():
         answer = {"groups": groups, "unreadable": []}
         server.pool_state.store_demand("cm", [answer], now)
         entries = [supplied(site, number, now) for site in range(order["sites"]) for number in range(order["entries"])]
-        server.pool_state.store_supply({"entries": entries, "others": 0}, now)
+        server.pool_state.store_supply({**supply.EMPTY, "entries": entries}, now)
         for site in range(order["sites"]):
             token = server.tokens.create(f"Site-{site}", "site")
             body = {"jsonrpc": "2.0", "method": "report", "params": report(site, order["entries"], now), "id": 1}
