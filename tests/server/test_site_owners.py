@@ -99,7 +99,7 @@ def test_a_lease_for_longer_keeps_the_name_for_longer(database):
 
 def test_a_sites_owner_survives_a_restart_and_an_older_database_gets_the_table(new_service):
     before = new_service()
-    with before.database.begin() as connection:
+    with before.server.database.begin() as connection:
         connection.execute(text("DROP TABLE site_owner"))
     before.close()
     service = new_service()
