@@ -18,7 +18,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
 
 NEVER = {"sick": 2, "never_starts": 2, "sick_reasons": ["Can Never Run: Insufficient amount of resource: ncpus"]}
 CLOSED = (
-    "lab/main/core gets no new glidein while 2 queued glideins can never start "
+    "lab/main/core gets no new glidein while 2 queued glideins cannot start "
     "(Can Never Run: Insufficient amount of resource: ncpus)"
 )
 
