@@ -227,7 +227,6 @@ def main(path, groups):
     service.log_to_stderr()
     built = service.build(settings)
     built.parts.pool_state.store_demand("cm", [{"groups": found, "unreadable": []}], int(time.time()))
-    built.reloader.start()
     server = Server(built.app, settings)
     server.run()
     built.database.close()

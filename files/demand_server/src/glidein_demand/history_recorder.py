@@ -111,7 +111,6 @@ class HistoryRecorder:
     def _run(self) -> None:
         while not self._stop.wait(INTERVAL_S):
             try:
-                self._state.tokens.store_uses()
                 self.record()
                 self.delete_revoked()
                 self._logged = ""

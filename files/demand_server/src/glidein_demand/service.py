@@ -39,7 +39,6 @@ from .store.pause import Pause
 from .store.reports import Reports
 from .store.site_owners import SiteOwners
 from .store.tokens import Tokens
-from .store.ttl_cache import CacheReloader
 from .store.watch import Watch
 from .web.app import create_app
 from .web.http_server import Server
@@ -59,7 +58,6 @@ class Service:
     app: flask.Flask
     recorder: HistoryRecorder
     graphite: GraphiteExporter
-    reloader: CacheReloader
 
 
 def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service:
@@ -89,12 +87,11 @@ def build(settings: Settings, clock: Callable[[], float] = time.time) -> Service
         clock=clock,
     )
     results = ReadResults(parts)
-    reloader = CacheReloader([parts.tokens.cache, parts.pause.cache, parts.leases.cache])
     graphite = GraphiteExporter(
         settings, parts.reports.reports, parts.reports.monitoring, lambda: parts.anonymous.monitoring(clock())
     )
     app = create_app(parts, results, graphite)
-    return Service(database, queries, parts, results, app, HistoryRecorder(parts), graphite, reloader)
+    return Service(database, queries, parts, results, app, HistoryRecorder(parts), graphite)
 
 
 def check(settings: Settings) -> None:
@@ -134,7 +131,6 @@ def _serve(service: Service, server: Server, refresher: Refresher) -> None:
     refresher.start()
     service.recorder.start()
     service.graphite.start()
-    service.reloader.start()
     service.parts.watch.start(lambda: server.stop(1))
     if not service.parts.tokens.rows():
         log.warning(
@@ -148,7 +144,6 @@ def _serve(service: Service, server: Server, refresher: Refresher) -> None:
         refresher.stop()
         service.recorder.stop()
         service.graphite.stop()
-        service.reloader.stop()
 
 
 def _refresher(parts: AppState, run: Callable[[dict[str, Any], float], dict[str, Any]]) -> Refresher:

@@ -94,7 +94,7 @@ class Methods:
             if demand["as_of"] is None:
                 raise NotReadyError(data="the queue has not been read yet; existing leases are unchanged")
             counts = {group["id"]: group["count"] for group in demand["groups"]}
-            paused, most = self._parts.paused(now=True)["paused"], self._parts.lease_limits.of(caller.name)
+            paused, most = self._parts.paused()["paused"], self._parts.lease_limits.of(caller.name)
             return self._parts.leases.claim(caller.name, requested, seconds, counts, paused, most)
 
     def report(

@@ -61,17 +61,16 @@ class ReadResults:
     def _less_leases(self, make_result: MakeResult, known: bool, excluded: frozenset[str]) -> result_cache.JsonResult:
         """Return `make_result` of the demand and the leases; known: for callers with a token."""
         leases, answers = self._parts.leases, self._parts.pool_state.snapshot().results
-        paused, version = self._parts.paused()["paused"], leases.version
-        # Read the holders after the version, so that they are not older. Sites without leases are left out of the key:
-        # invented names must not evict other results.
-        holders = excluded.intersection(leases.holders())
+        # The version is read before the leases, so that they are not older.
+        paused, version = self._parts.paused()["paused"], leases.version()
 
         def make() -> tuple[Any, float]:
             # While the server is paused, every lease is zero.
-            held, until = ({}, math.inf) if paused else leases.held(holders)
+            held, until = ({}, math.inf) if paused else leases.held(excluded)
             return make_result(answers.demand(known), held, paused), until
 
-        return self._demand.get(answers, (make_result, known, paused, version, holders), self._parts.clock(), make)
+        key = (make_result, known, paused, version, excluded)
+        return self._demand.get(answers, key, self._parts.clock(), make)
 
     def supply(self, caller: Caller) -> result_cache.JsonResult:
         """Return get_supply: registered glideins, with samples, recent plans and history per entry."""
