@@ -221,8 +221,6 @@ class BehindProxy:
 
 def main(path, groups):
     from glidein_demand import service
-    from glidein_demand.periodic import Every
-    from glidein_demand.store import ttl_cache
     from glidein_demand.web.app import create_app
     from glidein_demand.web.current import EXTENSION
     from glidein_demand.web.http_server import HttpServer
@@ -232,9 +230,7 @@ def main(path, groups):
     app = create_app(settings)
     server = app.extensions[EXTENSION]
     server.pool_state.store_demand("cm", [{"groups": found, "unreadable": []}], int(time.time()))
-    caches = [server.tokens.cache, server.pause.cache, server.leases.cache]
     http = HttpServer(app, settings)
-    server.start([Every("cache", ttl_cache.MAX_AGE_S / 5, lambda: ttl_cache.reload_ahead(caches))])
     http.run()
     server.stop()
 

@@ -148,14 +148,6 @@ def test_a_report_changes_nothing_in_the_kept_demand(service, monkeypatch):
     assert dumped == []
 
 
-def test_sites_without_leases_share_one_reply(service, monkeypatch):
-    service.read(group(5))
-    service.result("get_demand", {"sites": []}, TOKEN)
-    monkeypatch.setattr(result_cache, "dump", None)  # no further result is made
-    for number in range(100):
-        assert service.result("get_demand", {"sites": [f"made-up-{number}"]}, TOKEN)["groups"][0]["count"] == 5
-
-
 def test_sites_with_leases_have_results_of_their_own(service):
     service.read(group(5))
     service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN)

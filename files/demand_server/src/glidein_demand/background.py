@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Callable
 
 from .graphite_exporter import INTERVAL_S as GRAPHITE_S
 from .history_recorder import INTERVAL_S as HISTORY_S
@@ -12,7 +12,7 @@ from .history_recorder import HistoryRecorder
 from .periodic import Every
 from .refresh import Refresher
 from .server import Server
-from .store import ttl_cache, watch
+from .store import watch
 
 
 def threads(server: Server, on_lost: Callable[[], None] = lambda: None) -> list[Every]:
@@ -22,7 +22,6 @@ def threads(server: Server, on_lost: Callable[[], None] = lambda: None) -> list[
     """
     settings = server.settings
     refresher, recorder = Refresher(server), HistoryRecorder(server)
-    caches: list[ttl_cache.CachedValue[Any]] = [server.tokens.cache, server.pause.cache, server.leases.cache]
 
     def check_database() -> None:
         if server.watch.check():
@@ -31,7 +30,6 @@ def threads(server: Server, on_lost: Callable[[], None] = lambda: None) -> list[
     found = [
         Every("refresh", settings.refresh_seconds, refresher.refresh_once),
         Every("history", HISTORY_S, recorder.work, delay_s=HISTORY_S),
-        Every("cache", ttl_cache.MAX_AGE_S / 5, lambda: ttl_cache.reload_ahead(caches)),
         Every("database", watch.INTERVAL_S, check_database, delay_s=watch.INTERVAL_S),
     ]
     if settings.job_history_seconds:

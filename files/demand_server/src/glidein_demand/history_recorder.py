@@ -66,7 +66,6 @@ class HistoryRecorder:
 
     def work(self) -> None:
         """Do all that is due."""
-        self._server.tokens.store_uses()
         self.record()
         self.delete_revoked()
 

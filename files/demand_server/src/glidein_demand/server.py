@@ -85,12 +85,9 @@ class Server:
         )
         self._threads: list[Every] = []
 
-    def paused(self, now: bool = False) -> dict[str, Any]:
-        """Return {"paused", "since", "reason", "by"}: paused by the operator's command or by the configuration.
-
-        now: read the database instead of a cached state, which is up to half a second old.
-        """
-        state = self.pause.state(now)
+    def paused(self) -> dict[str, Any]:
+        """Return {"paused", "since", "reason", "by"}: paused by the operator's command or by the configuration."""
+        state = self.pause.state()
         if self.settings.paused and not state["paused"]:
             return {"paused": True, "since": None, "reason": "server.paused = true", "by": "configuration"}
         return state

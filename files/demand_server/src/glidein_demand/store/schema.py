@@ -196,7 +196,8 @@ lease = Table(
     Column("jobs", BigInteger, nullable=False),
     Column("expires", BigInteger, nullable=False),
 )
-# Incremented by each claim in the claim's transaction: by it, a process sees that another process changed leases.
+
+# Incremented by each change of leases in its transaction: by it, a cached result is known to be current.
 lease_version = Table(
     "lease_version",
     metadata,

@@ -120,7 +120,7 @@ def lease(server: Server, caller: Caller, params: Lease) -> dict[str, Any]:
     if demand["as_of"] is None:
         raise RpcError(rpc.NOT_READY, "the queue has not been read yet; existing leases are unchanged")
     counts = {group["id"]: group["count"] for group in demand["groups"]}
-    paused, most = server.paused(now=True)["paused"], server.lease_limits.of(caller.name)
+    paused, most = server.paused()["paused"], server.lease_limits.of(caller.name)
     return server.leases.claim(caller.name, params.entries, params.ttl_s, counts, paused, most)
 
 

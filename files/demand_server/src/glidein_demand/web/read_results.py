@@ -50,17 +50,15 @@ def _less_leases(
 ) -> result_cache.JsonResult:
     """Return `make_result` of the demand and the leases; known: for callers with a token."""
     leases, answers = server.leases, server.pool_state.snapshot().results
-    paused, version = server.paused()["paused"], leases.version
-    # Read the holders after the version, so that they are not older. Sites without leases are left out of the key:
-    # invented names must not evict other results.
-    holders = excluded.intersection(leases.holders())
+    # The version is read before the leases, so that they are not older.
+    paused, version = server.paused()["paused"], leases.version()
 
     def make() -> tuple[Any, float]:
         # While the server is paused, every lease is zero.
-        held, until = ({}, math.inf) if paused else leases.held(holders)
+        held, until = ({}, math.inf) if paused else leases.held(excluded)
         return make_result(answers.demand(known), held, paused), until
 
-    return server.demand_cache.get(answers, (make_result, known, paused, version, holders), server.clock(), make)
+    return server.demand_cache.get(answers, (make_result, known, paused, version, excluded), server.clock(), make)
 
 
 def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
