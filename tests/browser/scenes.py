@@ -11,9 +11,11 @@ import sys
 import time
 from pathlib import Path
 
-from glidein_demand import config, service
+from glidein_demand import config
 from glidein_demand.wait_buckets import bucket
-from glidein_demand.web.http_server import Server
+from glidein_demand.web.app import create_app
+from glidein_demand.web.current import EXTENSION
+from glidein_demand.web.http_server import HttpServer
 
 HOSTILE = '<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>'
 TURNED = "abc\u202edef"
@@ -56,20 +58,20 @@ def supplied(site, name="cpu", shape="node", registered=12, **changes):
     }  # fmt: skip
 
 
-def read(parts, groups, entries, **changes):
+def read(server, groups, entries, **changes):
     """Store readings of the schedd `cm` and of the collector."""
     now = int(time.time())
     demand = {"groups": groups, "unreadable": changes.pop("unreadable", [])}
-    parts.pool_state.store_demand("cm", [demand], now - 20)
+    server.pool_state.store_demand("cm", [demand], now - 20)
     supply = {
         "entries": entries, "others": 12, "others_free": [], "others_cpus": 384, "others_cpus_claimed": 300,
         "problems": [], **changes,
     }  # fmt: skip
-    parts.pool_state.store_supply(supply, now - 20)
+    server.pool_state.store_supply(supply, now - 20)
 
 
-def fill_history(parts, sites=SITES):
-    """Fill the history: twelve weeks with an hour of work each, one full day with a gap, and waits."""
+def fill_history(server, sites=SITES):
+    """Fill the history: an hour in each of twelve weeks, one full day with a gap, waits, and core-hours."""
     now = int(time.time())
     weeks = [now - week * 7 * DAY_S + step * STEP_S for week in range(12, 0, -1) for step in range(12)]
     day = [now - DAY_S + step * STEP_S for step in range(DAY_S // STEP_S) if not 100 < step < 112]
@@ -78,64 +80,55 @@ def fill_history(parts, sites=SITES):
         pool = {
             "idle_jobs": int(4000 + 2500 * wave), "idle_cores": int(6000 + 3000 * wave),
             "glidein_cores": int(5000 + 2000 * wave), "glidein_cores_claimed": int(4000 + 1800 * wave),
-            "other_cores": 384, "other_cores_claimed": int(1500 + 900 * math.sin(at / 600_000)),
         }  # fmt: skip
         counts = {}
         for index, site in enumerate(sites):
             running = max(0, int((40 + 20 * math.sin(at / 7500 + index)) / (index + 1)))
-            counts[site] = {
-                "queued": index + 2, "running": running, "registered": running, "launched": 1, "cpus": 28 * running,
-                "cpus_claimed": 21 * running,
-            }  # fmt: skip
-        parts.history.record(at, pool, counts)
+            counts[site] = {"queued": index + 2, "running": running, "registered": running}
+        server.history.record(at, pool, counts)
     waits = {
         (now // DAY_S - 7 * week) * DAY_S: {bucket(400 + 90 * (week % 5)): 800, bucket(9000 + 2000 * (week % 7)): 300}
         for week in range(12)
     }
-    parts.history.add_waits("cm", "marker", waits)
-    for index, site in enumerate(sites):
-        ended = [now - hours * 3600 for hours in range(1 + index, 24 * 28, 7)]
-        glideins = [
-            {
-                "name": f"g{at}", "entry": "cpu", "shape": "node", "batch_id": str(at), "started": at - 9000,
-                "registered": at - 8990, "ended": at, "granted_core_s": 28 * 9000,
-                "busy_core_s": int(28 * 9000 * (0.7 + 0.2 * math.sin(at / 40_000))), "jobs": 40, "jobs_failed": 1,
-                "exit_status": 0, "reason": "",
-            }
-            for at in ended
-        ]  # fmt: skip
-        parts.glidein_usage.add(site, {"since": 0, "until": now, "glideins": glideins})
+    server.history.add_waits("cm", "marker", waits)
+    for at in weeks[::3] + day[::3]:
+        share = 0.7 + 0.2 * math.sin(at / 40_000)
+        rows = [[site, "cpu", "node", "alice@pool", "physics", "", int(280 * share)] for site in sites]
+        for site in sites:
+            running = entry(cpus=28, running=10, running_since=None)
+            server.core_hours.reported(report(site, running, as_of=at), at)
+        server.core_hours.jobs_seen([*rows, ["", "", "", "", "", "", 200]], at)
 
 
-def count_core_hours(parts, user="alice@pool", project="physics", vo="lab"):
+def count_core_hours(server, user="alice@pool", project="physics", vo="lab"):
     """Count core-hours of glideins and jobs of an hour of this month and the last one."""
     now = int(time.time())
     for end in (now - 32 * DAY_S, now - 60):
         for at in (end - 3600, end):
             for index, site in enumerate(SITES):
                 running = entry(cpus=28, running=12 + index, running_since=[[at - 7200, 12 + index]])
-                parts.core_hours.reported(report(site, running, as_of=at), at)
+                server.core_hours.reported(report(site, running, as_of=at), at)
         for at in (end - 900, end):
-            rows = [[site, "cpu", user, project, vo, 100 * (index + 1)] for index, site in enumerate(SITES)]
-            parts.core_hours.jobs_seen([*rows, [SITES[0], "cpu", "bob@pool", "", "", 40]], at)
+            rows = [[site, "cpu", "node", user, project, vo, 100 * (index + 1)] for index, site in enumerate(SITES)]
+            server.core_hours.jobs_seen([*rows, [SITES[0], "cpu", "node", "bob@pool", "", "", 40]], at)
 
 
-def good(parts):
-    count_core_hours(parts)
-    read(parts, [group(number, 3000 // (number + 1)) for number in range(8)], [supplied(site) for site in SITES])
+def good(server):
+    count_core_hours(server)
+    read(server, [group(number, 3000 // (number + 1)) for number in range(8)], [supplied(site) for site in SITES])
     for site in SITES:
-        parts.reports.add(report(site), int(time.time()) - 40)
-    fill_history(parts)
+        server.reports.add(report(site), int(time.time()) - 40)
+    fill_history(server)
 
 
-def bad(parts):
+def bad(server):
     """Store every kind of problem of a site or the pool."""
     now = int(time.time())
     groups = [group(number, 3000 // (number + 1)) for number in range(8)]
     groups[0].update(requirements='TARGET.OpSysAndVer == "AlmaLinux9"', attributes={"WantSite": "PSC"})
     unreadable = [{"count": 2, "first_job": "7.0", "attribute": "RequestMemory", "error": "it is a text"}]
-    read(parts, groups, [supplied(site) for site in SITES[:4]], unreadable=unreadable, problems=["an odd machine"])
-    parts.pool_state.store_demand_error("submit2.example.org", "no answer within 60 s")
+    read(server, groups, [supplied(site) for site in SITES[:4]], unreadable=unreadable, problems=["an odd machine"])
+    server.pool_state.store_demand_error("submit2.example.org", "no answer within 60 s")
     told = [
         report(
             "DESY-Zeuthen", entry(), entry("gpu", "a100", running=0, queued=0, reason="no idle job needs it"), orphans=2
@@ -152,48 +145,48 @@ def bad(parts):
         ),
     ]
     for each in told:
-        parts.reports.add(each, now - 40)
-    parts.reports.add(report("UW-Madison"), now - 9000)
+        server.reports.add(each, now - 40)
+    server.reports.add(report("UW-Madison"), now - 9000)
     # Ten glideins have run for an hour and are not in the collector.
     lost = [{"id": str(number), "wait_s": 700} for number in range(10)]
-    parts.glideins.reported(report("DESY-Zeuthen", entry(running_glideins=lost)), now - 4000)
-    parts.glideins.registered([], now - 60)
-    parts.reports.add_monitoring(
+    server.glideins.reported(report("DESY-Zeuthen", entry(running_glideins=lost)), now - 4000)
+    server.glideins.registered([], now - 60)
+    server.reports.add_monitoring(
         "glide@login1", {"glideins_idle": {"Cluster": 3}, "glideins_running": {"Cluster": 7}}, now, "NERSC"
     )
     counts = {asked["id"]: asked["count"] for asked in groups}
-    parts.leases.claim("NERSC", {"cpu": {groups[0]["id"]: 120}}, 1800, counts)
-    fill_history(parts)
+    server.leases.claim("NERSC", {"cpu": {groups[0]["id"]: 120}}, 1800, counts)
+    fill_history(server)
 
 
-def paused(parts):
-    good(parts)
-    parts.pause.set("Downtime of the central manager", "root on cm.example.org")
+def paused(server):
+    good(server)
+    server.pause.set("Downtime of the central manager", "root on cm.example.org")
 
 
-def empty(_parts):
+def empty(_server):
     """Store nothing, as in a server that has just been installed."""
 
 
-def hostile(parts):
+def hostile(server):
     """Store markup and control characters in every text that is received from outside."""
     now = int(time.time())
     asked = group(0, 120, requirements=HOSTILE, users={HOSTILE: 60, TURNED: 60}, first_job=HOSTILE)
-    read(parts, [asked], [supplied(HOSTILE), supplied(TURNED, TURNED, TURNED)], problems=[HOSTILE, TURNED])
-    parts.pool_state.store_demand_error(HOSTILE, HOSTILE)
-    parts.pool_state.store_demand_error(TURNED, TURNED)
-    parts.reports.add(
+    read(server, [asked], [supplied(HOSTILE), supplied(TURNED, TURNED, TURNED)], problems=[HOSTILE, TURNED])
+    server.pool_state.store_demand_error(HOSTILE, HOSTILE)
+    server.pool_state.store_demand_error(TURNED, TURNED)
+    server.reports.add(
         report(HOSTILE, entry(reason=HOSTILE, error=HOSTILE), entry(TURNED, TURNED, reason=TURNED * 40)), now
     )
-    parts.reports.add(report("long", entry(error="x" * 900, reason="y" * 900)), now)
-    parts.reports.add_monitoring(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now, "long")
-    parts.anonymous.add(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now)
-    parts.pause.set(HOSTILE + TURNED, HOSTILE)
-    count_core_hours(parts, HOSTILE, TURNED, HOSTILE)
-    fill_history(parts, SITES[:1])
+    server.reports.add(report("long", entry(error="x" * 900, reason="y" * 900)), now)
+    server.reports.add_monitoring(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now, "long")
+    server.anonymous.add(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now)
+    server.pause.set(HOSTILE + TURNED, HOSTILE)
+    count_core_hours(server, HOSTILE, TURNED, HOSTILE)
+    fill_history(server, SITES[:1])
 
 
-def many(parts):
+def many(server):
     now = int(time.time())
     names = [f"Site-{number:03d}" for number in range(500)]
     rows = ("cpu", "gpu", "large")
@@ -201,13 +194,13 @@ def many(parts):
         busy = 0 if number % 2 else number % 9
         entries = [entry(row, running=busy, queued=busy and 1, launched=0) for row in rows]
         entries[0]["error"] = "sbatch: exit status 1: invalid account" if number % 50 == 0 else None
-        parts.reports.add(report(name, *entries), now - 40)
+        server.reports.add(report(name, *entries), now - 40)
     read(
-        parts,
+        server,
         [group(number, 10_000 // (number + 1) + 1) for number in range(500)],
         [supplied(name, row, registered=2) for name in names[::2] for row in rows],
     )
-    fill_history(parts, names[:30])
+    fill_history(server, names[:30])
 
 
 SCENES = {"good": good, "bad": bad, "paused": paused, "empty": empty, "hostile": hostile, "many": many}
@@ -215,9 +208,9 @@ SCENES = {"good": good, "bad": bad, "paused": paused, "empty": empty, "hostile":
 
 def main(path, scene):
     settings = config.load(Path(path))
-    built = service.build(settings)
-    SCENES[scene](built.parts)
-    Server(built.app, settings).run()
+    app = create_app(settings)
+    SCENES[scene](app.extensions[EXTENSION])
+    HttpServer(app, settings).run()
 
 
 if __name__ == "__main__":

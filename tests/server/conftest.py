@@ -11,9 +11,11 @@ import classad2
 import hypothesis
 import pytest
 from glidein_demand import config
-from glidein_demand import service as glidein_service
-from glidein_demand.pool import refresh
+from glidein_demand.history_recorder import HistoryRecorder
+from glidein_demand.pool import queries
 from glidein_demand.pool.demand import group_id
+from glidein_demand.web.app import create_app
+from glidein_demand.web.current import EXTENSION
 
 from databases import SERVER, database, database_url, empty_database, new_database_url
 
@@ -97,21 +99,19 @@ class Service:
         state = {"database": url, **sections.pop("state", {})}
         limits = {"max_requests_per_minute": 1_000_000, **sections.pop("server", {})}
         self.settings = settings(state=state, server=limits, **sections)
-        built = glidein_service.build(self.settings, lambda: self.now)
-        self.parts, self.results, self.app, self.recorder = built.parts, built.results, built.app, built.recorder
-        self.graphite, self.queries = built.graphite, built.queries
-        self.database = built.database
-        self.pool_state = self.parts.pool_state
-        self.parts.tokens.install({"PSC": TOKEN} if sites is None else sites)
+        self.app = create_app(self.settings, lambda: self.now)
+        self.server = self.app.extensions[EXTENSION]
+        self.recorder = HistoryRecorder(self.server)
+        self.server.tokens.install({"PSC": TOKEN} if sites is None else sites)
         self.client = self.app.test_client()
 
     def token(self, name, kind="site"):
         """Return a new token of a site or of a reader."""
-        return self.parts.tokens.create(name, kind)
+        return self.server.tokens.create(name, kind)
 
     def read(self, *groups, schedd="cm", at=None, unreadable=()):
         """Apply a schedd's answer with these groups."""
-        self.pool_state.store_demand(schedd, [demand_answer(groups, unreadable)], self.now if at is None else at)
+        self.server.pool_state.store_demand(schedd, [demand_answer(groups, unreadable)], self.now if at is None else at)
 
     def post(self, body, token=None, content_type="application/json", authorization=None, headers=None):
         authorization = authorization or (f"Bearer {token}" if token else None)
@@ -144,13 +144,13 @@ class Service:
         return response.text
 
     def close(self):
-        self.database.close()
+        self.server.stop()
 
 
 @pytest.fixture(autouse=True)
 def _four_processors(monkeypatch):
     """Set four processors: their number decides how many queries a schedd gets at the same time."""
-    monkeypatch.setattr(refresh, "PROCESSORS", 4)
+    monkeypatch.setattr(queries, "PROCESSORS", 4)
 
 
 @pytest.fixture

@@ -221,16 +221,18 @@ class BehindProxy:
 
 def main(path, groups):
     from glidein_demand import service
-    from glidein_demand.web.http_server import Server
+    from glidein_demand.web.app import create_app
+    from glidein_demand.web.current import EXTENSION
+    from glidein_demand.web.http_server import HttpServer
 
     settings, found = config.load(Path(path)), json.loads(Path(groups).read_text())
     service.log_to_stderr()
-    built = service.build(settings)
-    built.parts.pool_state.store_demand("cm", [{"groups": found, "unreadable": []}], int(time.time()))
-    built.reloader.start()
-    server = Server(built.app, settings)
-    server.run()
-    built.database.close()
+    app = create_app(settings)
+    server = app.extensions[EXTENSION]
+    server.pool_state.store_demand("cm", [{"groups": found, "unreadable": []}], int(time.time()))
+    http = HttpServer(app, settings)
+    http.run()
+    server.stop()
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 """Tests that jobs beyond the negotiator's limits are not demand. The ads are those of HTCondor 23.9."""
 
 import pytest
+from glidein_demand import result_cache
 from glidein_demand.pool import accounting_limits, demand, jobs
 from glidein_demand.pool.query_results import QueryResults, ScheddResult, ScheddState
-from glidein_demand.web import result_cache
 from hypothesis import given
 from hypothesis import strategies as st
 

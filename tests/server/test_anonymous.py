@@ -6,7 +6,7 @@ import logging
 
 import pytest
 from glidein_demand.store import anonymous
-from glidein_demand.web import parameter_checks
+from glidein_demand.web import parameters
 from sqlalchemy import text
 
 from conftest import NOW, TOKEN, group
@@ -20,13 +20,13 @@ def monitoring(service, uuid="glide@login1", metrics=None, token=None):
 
 
 def refusals(caplog):
-    return [record.getMessage() for record in caplog.records if record.name == "glidein_demand.web.refused_calls"]
+    return [record.getMessage() for record in caplog.records if record.name == "glidein_demand.store.anonymous"]
 
 
 def test_monitoring_without_a_token_is_accepted_by_default(service):
     assert monitoring(service).json["result"] == ""
     assert service.error("monitoring", {"uuid": "b"}, "wrong")["code"] == -32001
-    assert service.parts.anonymous.monitoring(NOW)["glide@login1"]["metrics"] == METRICS
+    assert service.server.anonymous.monitoring(NOW)["glide@login1"]["metrics"] == METRICS
 
 
 def test_clients_without_a_token_are_shown_separately(service):
@@ -40,7 +40,7 @@ def test_clients_without_a_token_are_shown_separately(service):
 def test_a_client_without_a_token_does_not_replace_one_with_a_token(service):
     monitoring(service, "glide@login1", token=TOKEN)
     monitoring(service, "glide@login1", {"glideins_running": {"Cluster": 1000000}})
-    assert service.parts.reports.monitoring()["glide@login1"]["metrics"] == METRICS
+    assert service.server.reports.monitoring()["glide@login1"]["metrics"] == METRICS
     assert monitoring(service, "glide@login1", token=TOKEN).status_code == 200
 
 
@@ -54,7 +54,7 @@ def test_they_influence_neither_demand_nor_supply_nor_the_history_of_sites(servi
     monitoring(service)
     assert known() == before
     service.recorder.record()
-    assert service.parts.history.site_series(NOW - 900, NOW + 900)["sites"] == {}
+    assert service.server.history.site_series(NOW - 900, NOW + 900)["sites"] == {}
 
 
 def test_a_client_that_stops_reporting_is_not_a_problem_of_the_pool(service):
@@ -65,7 +65,7 @@ def test_a_client_that_stops_reporting_is_not_a_problem_of_the_pool(service):
 
 def test_they_are_never_written_to_the_database(service, database):
     monitoring(service)
-    with service.database.read() as connection:
+    with service.server.database.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM monitoring")).scalar() == 0
 
 
@@ -74,7 +74,7 @@ def test_the_number_of_clients_is_limited_and_the_least_recent_one_is_removed_fi
         monitoring(service, f"c{number}")
     monitoring(service, "c0")
     monitoring(service, "one more")
-    known = service.parts.anonymous.monitoring(NOW)
+    known = service.server.anonymous.monitoring(NOW)
     assert len(known) == anonymous.MOST_CLIENTS
     assert ("c0" in known, "c1" in known, "one more" in known) == (True, False, True)
 
@@ -87,12 +87,12 @@ def test_sites_find_room_however_many_clients_without_a_token_there_are(new_serv
 
 
 def test_the_size_of_a_clients_data_is_limited(service):
-    many = {f"p{number}": 1 for number in range(parameter_checks.MAX_ANONYMOUS_PARTITIONS + 1)}
+    many = {f"p{number}": 1 for number in range(parameters.MAX_ANONYMOUS_PARTITIONS + 1)}
     response = monitoring(service, metrics={"glideins_running": many})
     assert "at most 50 are allowed" in response.json["error"]["data"]
     assert monitoring(service, metrics={"glideins_running": many}, token=TOKEN).status_code == 200
     monitoring(service, "x" * 5000, {"glideins_running": {"y" * 5000: 1}})
-    (client,) = service.parts.anonymous.monitoring(NOW)
+    (client,) = service.server.anonymous.monitoring(NOW)
     assert len(client) == 200
 
 
@@ -114,7 +114,7 @@ def test_a_refused_client_is_logged_once_with_the_setting(new_service, caplog, s
     assert "server.allow_anonymous_monitoring = true" in first
     assert 'server.reading = "open"' in first
     assert "'other'" in second
-    assert service.parts.anonymous.monitoring(NOW) == {}
+    assert service.server.anonymous.monitoring(NOW) == {}
 
 
 def test_callers_cannot_fill_the_log_with_refusals(new_service, caplog):

@@ -8,9 +8,10 @@ import re
 from pathlib import Path
 
 import pytest
+from glidein_demand.store.core_hours import CoreHours
 from glidein_demand.store.database import Database
-from glidein_demand.store.glidein_usage import GlideinUsage
 from glidein_demand.store.history import History
+from glidein_demand.values import OTHER_MACHINES
 from glidein_demand.web import charts
 
 from page_data import NOW, empty_history
@@ -34,20 +35,15 @@ def history(database):
 
 @pytest.fixture
 def work(database):
-    return GlideinUsage(database, lambda: NOW)
+    return CoreHours(database, lambda: NOW)
 
 
 def record(history, at, jobs, **sites):
-    pool = {
-        "idle_jobs": jobs, "idle_cores": 2 * jobs, "glidein_cores": 40, "glidein_cores_claimed": 30, "other_cores": 10,
-        "other_cores_claimed": 10,
-    }  # fmt: skip
+    pool = {"idle_jobs": jobs, "idle_cores": 2 * jobs, "glidein_cores": 40, "glidein_cores_claimed": 30}
     counts = {
-        name.replace("_", "-"): {
-            "queued": 1, "running": running, "registered": running, "launched": 0, "cpus": 0, "cpus_claimed": 0
-        }
+        name.replace("_", "-"): {"queued": 1, "running": running, "registered": running}
         for name, running in sites.items()
-    }  # fmt: skip
+    }
     assert history.record(at, pool, counts)
 
 
@@ -121,7 +117,7 @@ def test_waits_and_shares_are_shown_per_week(history, work):
     known = {
         **empty_history(),
         "waits": [{"week": monday, "jobs": 1200, "p50_s": 720, "p90_s": 9000}],
-        "share": [{"week": monday, "glidein_core_hours": 75.0, "other_core_hours": 25.0, "percent": 75.0}],
+        "share": [{"week": monday, "job_core_hours": 75.0, "other_core_hours": 25.0, "percent": 75.0}],
     }
     _demand, _sites, waits, share, _used = charts.figures(known)
     assert waits["rows"] == [["16 Nov 2026", "1,200", "12 min", "2 h 30 min"]]
@@ -131,18 +127,10 @@ def test_waits_and_shares_are_shown_per_week(history, work):
 
 
 def test_the_share_of_glideins_is_that_of_claimed_cores(history, work):
-    for number in range(12):
-        record(history, NOW - HOUR + number * 300, 1)
+    for number in range(13):
+        count(work, NOW - HOUR + number * 300, 40, 30, 10)
     (week,) = charts.history_json(history, work, "day", NOW)["share"]
     assert week["percent"] == 75.0
-
-
-def test_a_week_without_work_has_no_share():
-    known = {
-        **empty_history(),
-        "share": [{"week": NOW, "glidein_core_hours": 0, "other_core_hours": 0, "percent": None}],
-    }
-    assert charts.figures(known)[3]["empty"]
 
 
 def test_without_history_every_chart_is_empty_and_has_no_summary():
@@ -169,37 +157,38 @@ def test_the_scripts_hold_nothing_that_the_content_security_policy_forbids():
         assert not re.search(r"\beval\(|new Function\(|setAttribute\(\"style\"", path.read_text()), path.name
 
 
-def add_ended_glidein(work, number, ended, granted_h, busy_h):
-    glidein = {
-        "name": f"g{number}", "entry": "RM", "shape": "node", "batch_id": str(number), "started": ended - 60,
-        "registered": None, "ended": ended, "granted_core_s": granted_h * HOUR, "busy_core_s": busy_h * HOUR, "jobs": 1,
-        "jobs_failed": 0, "exit_status": 0, "reason": "",
-    }  # fmt: skip
-    assert work.add(("PSC", "Cedar")[number % 2], {"since": 0, "until": NOW, "glideins": [glidein]}) == 1
+def count(work, at, granted, used, others=0):
+    """Count cores of glideins, of jobs in them, and of other machines, from the last call on."""
+    entry = {"entry": "RM", "shape": "node", "cpus": 1, "running": granted, "running_since": None}
+    work.reported({"site": "PSC", "as_of": at, "entries": [entry]}, at)
+    rows = [["PSC", "RM", "node", "alice@pool", "", "", used], [OTHER_MACHINES, "", "", "", "", "", others]]
+    work.jobs_seen(rows, at)
 
 
 @pytest.mark.parametrize(
-    ("name", "step", "busy"),
+    ("name", "step", "used"),
     [("day", "hour", [12]), ("week", "day", [12, 20]), ("month", "day", [12, 20]), ("year", "week", [32, 5])],
 )
-def test_core_hours_that_were_used_by_hour_day_or_week(history, work, name, step, busy):
+def test_core_hours_that_were_used_by_hour_day_or_week(history, work, name, step, used):
     monday = NOW - (NOW - 4 * 86400) % WEEK
-    for number, (ended, granted_h, busy_h) in enumerate(
-        [(NOW - 5, 20, 10), (NOW - 10, 4, 2), (NOW - 2 * 86400 - 5, 40, 20), (monday - 200 * 86400, 10, 5)]
-    ):
-        add_ended_glidein(work, number, ended, granted_h, busy_h)
+    for end, hours in ((monday - 200 * 86400, 5), (NOW - 2 * 86400, 20), (NOW, 12)):
+        # Nothing is granted or used before `end` - 360.
+        count(work, end - 360, 0, 0)
+        count(work, end - 360, 20 * hours, 0)
+        count(work, end, 20 * hours, 10 * hours)
+        count(work, end, 0, 0)
     found = charts.history_json(history, work, name, NOW)["work"]
     assert found["step"] == step
     times = [row["time"] for row in found["rows"]]
     assert len(set(map(int.__sub__, times[1:], times))) == 1  # all of them are shown
-    used = [row["busy_core_hours"] for row in found["rows"] if row["glideins"]]
-    assert used[::-1] == busy or (name == "year" and sum(used) == sum(busy))
+    shown = [round(row["job_core_hours"]) for row in found["rows"] if row["job_core_hours"]]
+    assert shown[::-1] == used or (name == "year" and sum(shown) == sum(used))
     figure = figures(history, work, name)["chart-work"]
     assert not figure["empty"]
     assert figure["rows"][0][-1] == "50 %"
-    assert f"{sum(busy)} of {2 * sum(busy)} were used, 50 %" in figure["summary"].replace(".0", "")
+    assert f"{sum(used)} of {2 * sum(used)} were used, 50 %" in figure["summary"].replace(".0", "")
 
 
-def test_without_glideins_that_ended_there_is_no_chart_of_core_hours(history, work):
+def test_without_core_hours_there_is_no_chart_of_them(history, work):
     assert charts.history_json(history, work, "week", NOW)["work"] == {"step": "day", "rows": []}
     assert figures(history, work)["chart-work"]["empty"]

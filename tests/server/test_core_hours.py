@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of core-hours: from reports and claimed slots, sums by day, month and year, /usage, and metrics."""
+"""Tests of core-hours: from reports and claimed slots, sums by period, /usage, and metrics."""
 
 import csv
 import io
@@ -9,11 +9,21 @@ from datetime import datetime, timezone
 
 import classad2
 import pytest
-from glidein_demand.pool import collector_state, job_cores, refresh, supply
+from glidein_demand.pool import job_cores, queries, supply
 from glidein_demand.store import core_hours as core_hours_module
-from glidein_demand.store.core_hours import DAY, EVER, MONTH, YEAR, CoreHours
-from glidein_demand.store.core_seconds import DAY_S, LONGEST_GAP_S, Reading, glidein_core_seconds, month_of, year_of
+from glidein_demand.store.core_hours import (
+    DAY,
+    EVER,
+    HOUR,
+    LONGEST_GAP_S,
+    MONTH,
+    CoreHours,
+    Reading,
+    glidein_core_seconds,
+)
 from glidein_demand.store.database import Database
+from glidein_demand.store.periods import DAY_S, HOUR_S, WEEK_S, begin_of, month_of, year_of
+from glidein_demand.values import OTHER_MACHINES
 from glidein_demand.web import metrics, usage
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,6 +62,15 @@ def test_periods_begin_at_midnight_utc():
     assert month_of(epoch("2026-11-30 23:59")) == epoch("2026-11-01 00:00")
     assert month_of(epoch("2026-12-01 00:00")) == epoch("2026-12-01 00:00")
     assert year_of(epoch("2026-12-31 23:59")) == epoch("2026-01-01 00:00")
+    assert begin_of(epoch("2026-12-31 23:59"), DAY_S) == epoch("2026-12-31 00:00")
+
+
+@given(st.integers(NOW - 400 * DAY_S, NOW))
+def test_a_week_begins_on_monday_at_midnight(time_s):
+    begin = begin_of(time_s, WEEK_S)
+    assert 0 <= time_s - begin < WEEK_S
+    moment = datetime.fromtimestamp(begin, timezone.utc)
+    assert (moment.weekday(), moment.hour, moment.minute, moment.second) == (0, 0, 0, 0)
 
 
 def test_running_glideins_count_between_reports(hours):
@@ -67,10 +86,10 @@ def test_a_report_that_comes_again_and_clocks_count_nothing_twice(hours, service
     service.now += 300
     for as_of in (NOW + 300, NOW + 300, NOW + 100):
         service.result("report", dict(one, as_of=as_of), TOKEN)
-    assert totals(service.parts.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
+    assert totals(service.server.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
     service.now -= 3000  # the server's clock was set back
     service.result("report", dict(one, as_of=NOW + 400), TOKEN)
-    assert totals(service.parts.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
+    assert totals(service.server.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
 
 
 def test_a_wrong_clock_of_the_site_changes_nothing(hours):
@@ -88,15 +107,11 @@ def test_a_restart_and_a_report_without_counts_lose_nothing(hours, database_url,
     assert totals(again) == {("PSC", "RM"): (28 * 900, 0)}
 
 
-def test_an_interval_over_midnight_is_divided_between_days_months_and_years(hours):
+def test_an_interval_over_midnight_is_divided_between_hours_days_and_months(hours):
     begin = epoch("2026-12-31 23:55")
     hours.reported(report(1, begin, cpus=1), begin)
     hours.reported(report(1, begin + 900, cpus=1), begin + 900)
-    assert [(row["time"], row["glidein_core_s"]) for row in hours.sums(DAY, 0, 2**40, ())] == [
-        (epoch("2026-12-31 00:00"), 300),
-        (epoch("2027-01-01 00:00"), 600),
-    ]
-    for level, first in ((MONTH, "2026-12-01 00:00"), (YEAR, "2026-01-01 00:00")):
+    for level, first in ((HOUR, "2026-12-31 23:00"), (DAY, "2026-12-31 00:00"), (MONTH, "2026-12-01 00:00")):
         found = [(row["time"], row["glidein_core_s"]) for row in hours.sums(level, 0, 2**40, ())]
         assert found == [(epoch(first), 300), (epoch("2027-01-01 00:00"), 600)]
     current = hours.current(begin + 900)
@@ -143,7 +158,7 @@ def test_the_error_is_at_most_one_interval_for_each_glidein_and_gap(glideins, st
 
 
 def test_jobs_count_by_user_and_project_for_the_time_between_results(hours):
-    rows = [["PSC", "RM", "alice@pool", "physics", "", 3], ["PSC", "RM", "bob@pool", "", "", 1]]
+    rows = [["PSC", "RM", "node", "alice@pool", "physics", "", 3], ["PSC", "RM", "node", "bob@pool", "", "", 1]]
     hours.jobs_seen(rows, NOW)
     assert totals(hours) == {}
     hours.jobs_seen(rows, NOW + 300)
@@ -158,27 +173,53 @@ def test_a_gap_between_results_of_the_collector_is_bounded(database, clock):
     for refresh_s, most in ((300, 900), (3600, 7200)):
         hours = CoreHours(database, clock, refresh_s=refresh_s)
         hours.jobs_seen([], NOW)  # the clock is set back before the second run
-        hours.jobs_seen([["PSC", str(refresh_s), "a", "", "", 1]], NOW + 10**6)
+        hours.jobs_seen([["PSC", str(refresh_s), "node", "a", "", "", 1]], NOW + 10**6)
         assert totals(hours)[("PSC", str(refresh_s))] == (0, most)
 
 
-def test_the_rows_of_a_result_and_the_shapes_of_a_site_are_bounded(hours, monkeypatch):
-    monkeypatch.setattr(core_hours_module, "MOST_ROWS_OF_A_SAMPLE", 2)
-    monkeypatch.setattr(core_hours_module, "MOST_KEYS_OF_A_SITE", 2)
-    rows = [["PSC", "RM", f"u{number}", "p", "", number] for number in range(1, 5)]
+def test_the_entries_and_shapes_of_a_site_are_bounded(hours, monkeypatch):
+    monkeypatch.setattr(core_hours_module, "MAX_KEYS_OF_A_SITE", 2)
     for now in (NOW, NOW + 1):
-        hours.jobs_seen(rows, now)
         for number in range(5):
             hours.reported(report(1, now, entry=f"e{number}", cpus=1), now)
-    assert totals(hours, ("user",)) == {("u4",): (None, 4), ("u3",): (None, 3), ("",): (None, 3)}
     assert sorted(key[1] for key, found in totals(hours).items() if found[0]) == ["e0", "e1"]
+
+
+def test_the_series_of_hours_days_and_weeks_have_every_step_and_the_cores_of_other_machines(hours, clock):
+    assert hours.series(HOUR_S, NOW - DAY_S) == []
+    begin = begin_of(NOW, WEEK_S) - 600
+    rows = [["PSC", "RM", "node", "alice@pool", "", "", 3], [OTHER_MACHINES, "", "", "", "", "", 1]]
+    for number in range(5):
+        hours.reported(report(1, begin + 300 * number, cpus=4), begin + 300 * number)
+        hours.jobs_seen(rows, begin + 300 * number)
+    clock.now = begin + 2 * HOUR_S
+    for step_s, later in ((HOUR_S, [0]), (DAY_S, []), (WEEK_S, [])):
+        found = hours.series(step_s, begin)
+        first = begin_of(begin, step_s)
+        assert [row.pop("time") for row in found] == [first + step_s * number for number in range(2 + len(later))]
+        counted = {"glidein_core_s": 2400, "job_core_s": 1800, "other_core_s": 600}
+        assert found == [counted, counted, *(dict.fromkeys(counted, 0) for _hour in later)]
+    assert totals(hours) == {("PSC", "RM"): (4800, 3600)}
+
+
+def test_the_last_days_are_summed_by_entry_and_shape(hours):
+    today = begin_of(NOW, DAY_S)
+    for begin in (today - 7 * DAY_S, today - 6 * DAY_S, NOW - 300):
+        for running, now in ((0, begin), (1, begin), (1, begin + 300), (0, begin + 300)):
+            hours.reported(report(running, now, cpus=4), now)
+        hours.jobs_seen([], begin)
+        hours.jobs_seen([["PSC", "RM", "node", "alice@pool", "", "", 2]], begin + 300)
+    sums = {"since": today - 6 * DAY_S, "glidein_core_s": 2400, "job_core_s": 1200}
+    assert hours.recent(NOW) == {("PSC", "RM", "node"): sums}
 
 
 def test_days_are_deleted_and_months_are_kept(database, clock):
     hours = CoreHours(database, clock, keep_days=100)
     for now in (NOW, NOW + 300):
         hours.reported(report(1, now), now)
-        hours.jobs_seen([["PSC", "RM", "alice@pool", "", "", 1]], now)
+        hours.jobs_seen([["PSC", "RM", "node", "alice@pool", "", "", 1]], now)
+    hours.delete_old(NOW + 3 * DAY_S)
+    assert (hours.sums(HOUR, 0, 2**40, ()), len(hours.sums(DAY, 0, 2**40, ()))) == ([], 1)
     hours.delete_old(NOW + 102 * DAY_S)
     assert hours.sums(DAY, 0, 2**40, ()) == []
     assert [row["glidein_core_s"] for row in hours.sums(MONTH, 0, 2**40, ())] == [28 * 300]
@@ -202,10 +243,11 @@ def test_claimed_slots_count_for_their_user_and_project():
         claimed(owner="x" * 500, SlotType="Static"),
         claimed(State="Unclaimed"),
     ]
-    assert job_cores.claimed_cores({key: slots}) == [
-        ["PSC", "RM", "", "", "", 2],
-        ["PSC", "RM", "alice@pool", "", "", 2],
-        ["PSC", "RM", "alice@pool", "physics", "", 5],
+    assert job_cores.claimed_cores({key: slots}, others=7) == [
+        [OTHER_MACHINES, "", "", "", "", "", 7],
+        ["PSC", "RM", "node", "", "", "", 2],
+        ["PSC", "RM", "node", "alice@pool", "", "", 2],
+        ["PSC", "RM", "node", "alice@pool", "physics", "", 5],
     ]
 
 
@@ -218,28 +260,28 @@ def test_the_vo_of_a_job_is_that_of_its_proxy_then_of_its_token_then_of_the_pool
         claimed(x509UserProxyVOName="bad\nname", cpus=5),
     ]
     rows = job_cores.claimed_cores({("PSC", "RM", "node"): slots}, "lab", {issuer: "icecube"})
-    assert {row[4]: row[5] for row in rows} == {"cms": 2, "icecube": 3, "lab": 9}
+    assert {row[5]: row[6] for row in rows} == {"cms": 2, "icecube": 3, "lab": 9}
 
 
 def test_the_query_of_the_collector_has_the_vos_of_the_settings():
     chosen = settings(pool={"vo": "lab", "token_vos": {"https://tokens.example.org/": "icecube"}})
-    query = refresh.supply_query(chosen, NOW, {})
+    query = queries.supply_query(chosen, NOW, {})
     slots = [claimed(), claimed(AuthTokenIssuer="https://tokens.example.org/")]
     result = supply.read(query, Collector(*map(classad2.ClassAd, slots)))
-    assert {row[4] for row in result["job_cores"]} == {"lab", "icecube"}
+    assert {row[5] for row in result["job_cores"]} == {"lab", "icecube"}
 
 
 def test_an_accounting_group_comes_before_a_project_name():
     slots = [claimed(ProjectName="Neutrino"), claimed(ProjectName="Neutrino", group="physics.alice", cpus=3)]
     rows = job_cores.claimed_cores({("PSC", "RM", "node"): slots})
-    assert {row[3]: row[5] for row in rows} == {"Neutrino": 2, "physics": 3}
+    assert {row[4]: row[6] for row in rows} == {"Neutrino": 2, "physics": 3}
 
 
 def test_the_stored_names_of_a_site_are_bounded_and_no_core_hour_is_lost(hours, monkeypatch):
-    monkeypatch.setattr(core_hours_module, "MOST_ROWS_OF_A_SITE", 3)
+    monkeypatch.setattr(core_hours_module, "MAX_JOB_KEYS_OF_A_SITE", 3)
     for number in range(6):
-        rows = [["PSC", "RM", f"u{number}", "p", "cms", 1], ["TACC", "RM", "alice@pool", "", "cms", 1]]
-        hours.jobs_seen([*rows, ["PSC", "RM", "u0", "p", "cms", 2]] if number else rows, NOW + 100 * number)
+        rows = [["PSC", "RM", "node", f"u{number}", "p", "cms", 1], ["TACC", "RM", "node", "alice@pool", "", "cms", 1]]
+        hours.jobs_seen([*rows, ["PSC", "RM", "node", "u0", "p", "cms", 2]] if number else rows, NOW + 100 * number)
     found = totals(hours, ("site", "user"))
     assert found[("PSC", "")][1] == 3 * 100
     assert found[("TACC", "alice@pool")][1] == 500
@@ -258,29 +300,19 @@ def test_the_project_is_the_group_of_the_accounting_group(group, project):
 
 def test_recorded_ads_have_the_users_of_their_jobs():
     result = supply.read({"now": NOW}, Collector(*recorded_ads()))
-    assert [row[2:] for row in result["job_cores"]] == [["alice@cm", "", "", 1]]
+    assert [row[3:] for row in result["job_cores"]] == [["alice@cm", "", "", 1]]
     assert "job_cores" in supply.INTERNAL_KEYS
-
-
-def test_each_result_of_the_collector_is_counted(service):
-    state = collector_state.CollectorState(
-        service.parts.glideins, service.parts.machine_ads, None, service.parts.core_hours
-    )
-    answer = {"slot_states": {}, "samples": [], "glideins": [], "job_cores": [["PSC", "RM", "a@pool", "p", "cms", 7]]}
-    for now in (NOW, NOW + 60):
-        assert "job_cores" not in state.store_result(answer, now)
-    assert totals(service.parts.core_hours) == {("PSC", "RM"): (0, 420)}
 
 
 @pytest.fixture
 def used(service):
     """Return a service that has counted an hour of two nodes of 28 cores, and of jobs of two users."""
-    rows = [["PSC", "RM", "alice@pool", "physics", "", 40], ["PSC", "RM", "=1+1", "", "", 10]]
+    rows = [["PSC", "RM", "node", "alice@pool", "physics", "", 40], ["PSC", "RM", "node", "=1+1", "", "", 10]]
     entry = {"entry": "RM", "shape": "node", "running": 2, "cpus": 28, "running_since": [[NOW - 50, 2]]}
     for number in range(13):
         service.now = NOW + number * 300
         service.result("report", site_report(entries=[entry], as_of=service.now), TOKEN)
-        service.parts.core_hours.jobs_seen(rows, service.now)
+        service.server.core_hours.jobs_seen(rows, service.now)
     return service
 
 
@@ -356,12 +388,12 @@ def recorded(service, monkeypatch):
     """Return a service with two hours of a node, of which jobs of two VOs used a part, around the end of a month."""
     monkeypatch.setattr(socket, "gethostname", lambda: "cm")
     begin = epoch("2026-10-31 23:00")
-    rows = [["PSC", "RM", "alice@pool", "physics", "cms", 20], ["PSC", "RM", "=1+1", "", "", 4]]
+    rows = [["PSC", "RM", "node", "alice@pool", "physics", "cms", 20], ["PSC", "RM", "node", "=1+1", "", "", 4]]
     for number in range(25):
         service.now = begin + number * 300
         entry = {"entry": "RM", "shape": "node", "running": 1, "cpus": 28}
         service.result("report", site_report(entries=[entry], as_of=service.now), TOKEN)
-        service.parts.core_hours.jobs_seen(rows, service.now)
+        service.server.core_hours.jobs_seen(rows, service.now)
     return service
 
 
@@ -455,6 +487,13 @@ def test_the_page_shows_core_hours_and_users_to_callers_with_a_token(used):
     assert "alice" not in page
     assert "Core-hours of jobs by user" in used.page(TOKEN)
     assert "alice@pool" in used.page(TOKEN)
+
+
+def test_the_supply_and_the_page_have_the_used_part_of_the_last_days(used):
+    (entry,) = used.result("get_supply")["entries"]
+    since = begin_of(NOW, DAY_S) - 6 * DAY_S
+    assert entry["core_hours"] == {"since": since, "glidein_core_s": 56 * 3600, "job_core_s": 50 * 3600}
+    assert ">89 % of 56 h<" in used.page()
 
 
 def test_the_supply_has_the_core_hours_for_budgets(used):

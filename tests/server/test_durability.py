@@ -10,9 +10,10 @@ import time
 
 import pytest
 from glidein_demand.store.database import Database
-from glidein_demand.store.history import History
+from glidein_demand.store.history import LEVELS, History
 from glidein_demand.store.leases import Leases
 from glidein_demand.store.pause import Pause
+from glidein_demand.store.periods import begin_of
 from glidein_demand.store.reports import Reports
 from glidein_demand.store.schema import SITE_FIELDS, metadata
 from glidein_demand.store.tokens import Tokens
@@ -137,13 +138,12 @@ def counts_are_exact(database, history, acknowledged):
     waits, rows = metadata.tables["history_wait"], metadata.tables["history_site"]
     with database.read() as connection:
         waited = connection.execute(select(func.sum(waits.c.jobs))).scalar() or 0
-        launched, samples = connection.execute(
-            select(func.sum(rows.c.launched), func.sum(rows.c.samples)).where(rows.c.site != 0)
-        ).one()
+        stored = set(connection.execute(select(rows.c.level, rows.c.time).where(rows.c.site == "A")).all())
     assert len(acknowledged["wait"]) <= waited <= len(acknowledged["wait"]) + ROUNDS
     assert not acknowledged["wait"] or history.wait_marker("schedd") >= acknowledged["wait"][-1]
-    assert launched == samples or not acknowledged["record"]
-    assert len(acknowledged["record"]) <= (samples or 0) <= len(acknowledged["record"]) + ROUNDS
+    for moment in acknowledged["record"]:
+        periods = {(level, begin_of(moment, step_s)) for level, (step_s, _keep_s) in enumerate(LEVELS)}
+        assert len(periods & stored) == 1
 
 
 def is_intact(database):

@@ -41,7 +41,7 @@ def service(tmp_path_factory):
     )
     found.read(group(50, requirements='Owner == "alice"'), group(7, memory_mb=4096))
     found.revoked = found.token("Gone")
-    found.parts.tokens.revoke("Gone")
+    found.server.tokens.revoke("Gone")
     found.reader = found.token("grafana", "reader")
     found.other = found.token("Cedar")
     yield found
@@ -200,7 +200,7 @@ def test_a_call_with_any_parameters_is_executed_or_refused(service, method, para
     check_response(response)
     if method in ("lease", "report") and who != "site":
         assert response.status_code == 400
-        assert set(service.parts.reports.reports()) <= {"PSC", "Cedar"}
+        assert set(service.server.reports.reports()) <= {"PSC", "Cedar"}
 
 
 @cases(0.15)

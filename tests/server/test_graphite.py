@@ -5,11 +5,13 @@
 import socket
 import threading
 
+import msgspec
 import pytest
-from glidein_demand import config, graphite_exporter
+from glidein_demand import background, config, graphite_exporter
+from glidein_demand.periodic import Every
 from glidein_demand.store.database import Database
 from glidein_demand.store.reports import Reports
-from glidein_demand.web import parameter_checks
+from glidein_demand.web import parameters
 
 from conftest import NOW, TOKEN, settings, site_report
 from databases import becomes
@@ -52,7 +54,7 @@ def listener():
 
 def exporter(new_service, port, **changes):
     service = new_service(metrics={"graphite_server": f"127.0.0.1:{port}", **changes})
-    return service, service.graphite
+    return service, service.server.graphite
 
 
 def monitor(service, token=None, uuid="glide@login1.org", **metrics):
@@ -93,7 +95,7 @@ def test_an_unknown_count_has_no_point(new_service, listener):
 
 def test_names_that_graphite_would_divide_are_changed_and_the_prefix_is_a_setting(new_service, listener):
     service, graphite = exporter(new_service, listener.port, graphite_prefix="pool.pyglidein-2")
-    service.parts.tokens.install({"lab.example-1": TOKEN})
+    service.server.tokens.install({"lab.example-1": TOKEN})
     service.result("report", site_report(site="lab.example-1", entries=[{"entry": "q.1-a", "shape": "s"}]), TOKEN)
     graphite.send()
     assert listener.lines() == [f"pool.pyglidein-2.labexample1.q_1-a.glideins.launched 0 {NOW}"]
@@ -149,7 +151,6 @@ def test_a_failure_is_logged_once_and_counted_and_the_points_are_sent_later(new_
 
 
 def test_a_server_that_does_not_read_delays_nothing_else(new_service, monkeypatch):
-    monkeypatch.setattr(graphite_exporter, "INTERVAL_S", 0.01)
     monkeypatch.setattr(graphite_exporter, "TIMEOUT_S", 0.3)
     with socket.create_server(("127.0.0.1", 0), backlog=0) as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
@@ -161,13 +162,10 @@ def test_a_server_that_does_not_read_delays_nothing_else(new_service, monkeypatc
             for name, row in reports.items()
         }
         monkeypatch.setattr(graphite, "_reports", lambda: many)
-        graphite.start()
-        try:
-            assert service.get("/metrics").status_code == 200
-            assert becomes(lambda: graphite.failed)
-            assert service.get("/metrics").status_code == 200
-        finally:
-            graphite.stop()
+        service.server.start([Every("graphite", 0.01, graphite.send_and_log)])
+        assert service.get("/metrics").status_code == 200
+        assert becomes(lambda: graphite.failed)
+        assert service.get("/metrics").status_code == 200
 
 
 def test_a_running_server_sends_the_reports_of_its_database(tmp_path):
@@ -176,7 +174,7 @@ def test_a_running_server_sends_the_reports_of_its_database(tmp_path):
     with server.config.open("a") as stream:
         stream.write(f'metrics.graphite_server = "127.0.0.1:{listener.port}"\n')
     store = Database(server.database)
-    Reports(store).add(parameter_checks.report(**site_report()), NOW)
+    Reports(store).add(msgspec.to_builtins(parameters.checked(site_report(), parameters.Report)), NOW)
     store.close()
     with server:
         assert becomes(lambda: 'graphite_sends_total{outcome="ok"} 1.0' in server.get("/metrics")[1])
@@ -185,9 +183,8 @@ def test_a_running_server_sends_the_reports_of_its_database(tmp_path):
 
 
 def test_without_a_graphite_server_nothing_is_sent_and_there_is_no_metric(service):
-    assert not service.graphite.is_enabled
-    service.graphite.start()
-    service.graphite.stop()
+    assert not service.server.graphite.is_enabled
+    assert "graphite" not in {thread.name for thread in background.threads(service.server)}
     assert "graphite" not in service.get("/metrics").text
 
 

@@ -1,20 +1,26 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 import random
+import statistics
 
 import pytest
 from glidein_demand import wait_buckets
 from glidein_demand.store import history as module
 from glidein_demand.store.database import Database
-from glidein_demand.store.downsampling import DAY, LEVELS, WEEK, monday
-from glidein_demand.store.history import History
-from glidein_demand.store.schema import POOL_FIELDS, SITE_FIELDS, history_pool, history_site, history_site_name
-from sqlalchemy import func, select
+from glidein_demand.store.history import LEVELS, History, remainder, step_for
+from glidein_demand.store.periods import DAY_S as DAY
+from glidein_demand.store.periods import HOUR_S as HOUR
+from glidein_demand.store.periods import WEEK_S as WEEK
+from glidein_demand.store.periods import begin_of
+from glidein_demand.store.schema import POOL_FIELDS, SITE_FIELDS, history_pool, history_site
+from hypothesis import HealthCheck, given
+from hypothesis import settings as bounded
+from hypothesis import strategies as st
+from sqlalchemy import delete, func, select
 
 from databases import NOW, SERVER, Clock
 
 START = NOW // 21600 * 21600
-HOUR = 3600
 
 
 @pytest.fixture
@@ -35,15 +41,6 @@ def counted(database, table=history_site):
     with database.read() as connection:
         found = connection.execute(select(table.c.level, func.count()).group_by(table.c.level)).all()
     return dict(found)
-
-
-def launched(database):
-    """Return the number of all launches in the history, and of the records that they are from."""
-    with database.read() as connection:
-        query = select(func.sum(history_site.c.launched), func.sum(history_site.c.samples)).where(
-            history_site.c.site != 0
-        )
-        return connection.execute(query).one()
 
 
 def test_at_most_one_record_is_kept_in_five_minutes_of_the_clock(history):
@@ -68,7 +65,8 @@ def test_unknown_is_not_zero(history):
 def test_an_empty_history_has_empty_series(history):
     assert history.pool_series(NOW - DAY, NOW) == {"times": [], **{field: [] for field in POOL_FIELDS}}
     assert history.site_series(NOW - DAY, NOW) == {"times": [], "sites": {}, "others": None}
-    assert (history.weekly_waits(), history.weekly_share(), history.downsample(NOW)) == ([], [], False)
+    history.downsample(NOW)
+    assert history.weekly_waits() == []
 
 
 def test_the_largest_sites_are_shown_and_the_others_are_summed(history):
@@ -86,138 +84,135 @@ def test_the_series_of_others_is_missing_if_all_sites_are_shown(history):
     assert (list(found["sites"]), found["others"]) == (["B", "A"], None)
 
 
-def test_an_invalid_site_name_counts_only_with_the_others(history):
-    history.record(START, pool(), {"A": site(1), "<b>\x00" * 50: site(5)})
-    found = history.site_series(START, START + 300)
-    assert (list(found["sites"]), found["others"]) == (["A"], None)
-    assert history.site_series(START, START + 300, top=0)["others"]["queued"] == [6]
-
-
 def test_a_record_that_is_two_days_old_becomes_part_of_an_hour(history, database):
     for number in range(12):
         history.record(START + 300 * number, pool(number), {"A": site(number)})
     history.record(START + HOUR, pool(100), {"A": site(100)})
-    assert history.downsample(START + HOUR + 2 * DAY - 1) is False
+    history.downsample(START + HOUR + 2 * DAY - 1)
     assert counted(database) == {0: 26}
     history.downsample(START + HOUR + 2 * DAY)
     assert counted(database) == {0: 2, 1: 2}
     assert counted(database, history_pool) == {0: 1, 1: 1}
     series = history.pool_series(START, START + 2 * HOUR)
     assert (series["times"], series["idle_jobs"]) == ([START, START + HOUR], [5.5, 100])
-    of_site = history.site_series(START, START + 2 * HOUR)["sites"]["A"]
-    assert (of_site["running"], of_site["launched"]) == ([5.5, 100], [66, 100])
+    assert history.site_series(START, START + 2 * HOUR)["sites"]["A"]["running"] == [5.5, 100]
 
 
-def test_an_hour_that_is_thirty_days_old_becomes_part_of_six_and_is_weighted_by_its_records(history, database):
-    history.record(START, pool(0), {"A": site(0)})
-    for number in range(3):
-        history.record(START + HOUR + 300 * number, pool(8), {"A": site(8)})
+def test_an_hour_that_is_thirty_days_old_becomes_part_of_six(history, database):
+    for number in range(6):
+        history.record(START + HOUR * number, pool(number), {"A": site(None if number == 5 else number)})
     history.downsample(START + 6 * HOUR + 30 * DAY)
     assert counted(database) == {2: 2}
     series = history.site_series(START, START + DAY)
-    assert series["times"] == [START]
-    assert (series["sites"]["A"]["running"], series["sites"]["A"]["launched"]) == ([6], [24])
-
-
-def test_thinning_again_changes_nothing(history, database):
-    for number in range(100):
-        history.record(START + 1800 * number, pool(number), {"A": site(number)})
-    while history.downsample(START + 60 * DAY):
-        pass
-    before = counted(database)
-    assert history.downsample(START + 60 * DAY) is False
-    assert counted(database) == before
-    assert launched(database) == (sum(range(100)), 100)
-
-
-def test_thinning_is_done_a_little_at_a_time(history, database, monkeypatch):
-    monkeypatch.setattr(module, "SPANS_AT_ONCE", 5)
-    for number in range(12):
-        history.record(START + HOUR * number, pool(number), {"A": site(number)})
-    assert history.downsample(START + 10 * DAY) is True
-    assert counted(database, history_pool) == {0: 7, 1: 5}
-    assert history.downsample(START + 10 * DAY) is True
-    assert history.downsample(START + 10 * DAY) is False
-    assert counted(database, history_pool) == {1: 12}
+    assert (series["times"], series["sites"]["A"]["running"]) == ([START], [2])
+    history.downsample(START + 60 * DAY)
+    assert history.site_series(START, START + DAY) == series
 
 
 def test_an_interrupted_thinning_changes_nothing(history, database, monkeypatch):
     for number in range(12):
         history.record(START + 300 * number, pool(number), {"A": site(number)})
-    with monkeypatch.context() as broken:
-        calls = []
+    coarsen = module._coarsen
 
-        def average(rows, fields, time):
-            calls.append(fields)
-            if fields == SITE_FIELDS:
-                raise RuntimeError
-            return module.downsampling.Row(time, 12, (1.0,) * len(fields))
+    def fails_for_sites(connection, table, *words):
+        coarsen(connection, table, *words)
+        if table is history_site:
+            raise RuntimeError
 
-        broken.setattr(module.downsampling, "average", average)
-        with pytest.raises(RuntimeError):
-            history.downsample(START + 3 * DAY)
-        assert len(calls) == 2
+    with monkeypatch.context() as broken, pytest.raises(RuntimeError):
+        broken.setattr(module, "_coarsen", fails_for_sites)
+        history.downsample(START + 3 * DAY)
     assert (counted(database, history_pool), counted(database)) == ({0: 12}, {0: 24})
     history.downsample(START + 3 * DAY)
-    assert launched(database) == (66, 12)
+    assert (counted(database, history_pool), counted(database)) == ({1: 1}, {1: 2})
 
 
-def test_records_made_while_the_clock_was_wrong_join_the_hour_that_is_there(history, database):
+def test_records_made_while_the_clock_was_wrong_replace_the_hour_that_is_there(history, database):
     history.record(START, pool(2), {"A": site(2)})
     history.downsample(START + 3 * DAY)
     history.record(START + 300, pool(4), {"A": site(4), "B": site(1)})
     history.downsample(START + 3 * DAY)
     assert counted(database) == {1: 3}
     series = history.site_series(START, START + HOUR)["sites"]
-    assert (series["A"]["running"], series["A"]["launched"], series["B"]["launched"]) == ([3], [6], [1])
+    assert (series["A"]["running"], series["B"]["running"]) == ([4], [1])
 
 
 def test_rows_older_than_the_settings_are_deleted(database):
     history = History(database, Clock(NOW), keep_days=7)
     history.record(START, pool(), {"gone": site()})
     history.add_waits("s", 1, {START // DAY * DAY: {1: 5}})
-    history.record(START + 300, pool(), {"gone": site()})
     history.record(START + 6 * DAY, pool(), {"A": site()})
-    while history.downsample(START + 30 * DAY):
-        pass
+    history.downsample(START + 30 * DAY)
     assert history.pool_series(0, START + 30 * DAY)["times"] == []
-    assert (history.weekly_waits(), history.weekly_share()) == ([], [])
-    history.record(START + 30 * DAY, pool(), {"A": site()})
-    assert list(history.site_series(START, START + 31 * DAY)["sites"]) == ["A"]
-    with database.read() as connection:
-        assert connection.execute(select(func.count()).select_from(history_site_name)).scalar() == 1
+    assert history.weekly_waits() == []
+    assert counted(database) == {}
 
 
-def test_the_share_of_work_is_exact_and_thinning_does_not_change_it(history):
-    week = monday(START)
-    begin = week + 3 * HOUR
-    for number in range(13):
-        history.record(begin + 300 * number, pool(glidein_cores_claimed=30, other_cores_claimed=10), {})
-    expected = [{"week": week, "glidein_core_hours": 30, "other_core_hours": 10}]
-    assert history.weekly_share() == expected
-    while history.downsample(begin + 40 * DAY):
-        pass
-    assert history.weekly_share() == expected
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 200), st.none() | st.integers(0, 1000)), max_size=20, unique_by=lambda row: row[0]
+    ),
+    st.sampled_from([1, 5, 24]),
+)
+@bounded(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_series_has_the_mean_of_the_known_values_of_each_step(database, records, points):
+    history = History(database)
+    with database.begin() as connection:
+        connection.execute(delete(history_pool))
+        connection.execute(delete(history_site))
+    for number, value in records:
+        history.record(START + 300 * number, {"idle_jobs": value}, {"A": {"queued": value}})
+    series = history.pool_series(START, START + 201 * 300, points)
+    times = series["times"]
+    step = step_for(START, START + 201 * 300, points, 300)
+    begins = {begin for number, _value in records if (begin := begin_of(START + 300 * number, step)) >= START}
+    assert times == (list(range(min(begins), max(begins) + step, step)) if begins else [])
+    for time_s, found in zip(times, series["idle_jobs"]):
+        known = [value for number, value in records if 0 <= START + 300 * number - time_s < step and value is not None]
+        assert found == (pytest.approx(statistics.fmean(known)) if known else None)
+    assert history.site_series(START, START + 201 * 300, points)["sites"].get("A", {"queued": []})["queued"] == [
+        value if value is None else pytest.approx(value) for value in series["idle_jobs"]
+    ]
 
 
-def test_while_the_server_was_down_no_work_is_made_up(history):
-    week = monday(START)
-    for begin in (week, week + 2 * HOUR):
-        history.record(begin, pool(glidein_cores_claimed=60, other_cores_claimed=0), {})
-        history.record(begin + 600, pool(glidein_cores_claimed=60, other_cores_claimed=0), {})
-    assert history.weekly_share() == [{"week": week, "glidein_core_hours": 20, "other_core_hours": 0}]
+@given(st.integers(1, 400 * DAY), st.integers(1, 500), st.sampled_from([level.step_s for level in LEVELS]))
+def test_a_series_has_equal_round_steps_and_not_too_many(length, points, coarsest):
+    step = step_for(NOW - length, NOW, points, coarsest)
+    assert step % coarsest == 0
+    assert DAY % step == 0 or step % DAY == 0
+    assert length / step <= points
 
 
-def test_the_share_continues_after_a_restart_of_the_server(history, database_url):
-    week = monday(START)
-    history.record(week, pool(glidein_cores_claimed=12), {})
-    History(Database(database_url)).record(week + 300, pool(glidein_cores_claimed=12), {})
-    assert history.weekly_share()[0]["glidein_core_hours"] == pytest.approx(1)
+def test_steps_are_no_longer_than_needed():
+    asked = [(1, 288, 300), (7, 400, 3600), (30, 400, 3600), (365, 400, 21600)]
+    assert [step_for(NOW - days * DAY, NOW, points, coarsest) for days, points, coarsest in asked] == [
+        300, 3600, 7200, DAY,
+    ]  # fmt: skip
+
+
+def test_a_step_that_begins_before_the_range_is_left_out(history):
+    for number in range(4):
+        history.record(START + 300 * number, pool(number), {})
+    assert history.pool_series(START + 1, START + 1801, points=3)["times"] == [START + 600]
+
+
+def test_the_rest_is_the_total_minus_the_shown_series():
+    total = {"queued": [10.0, 5.0, None, 1.0]}
+    shown = [{"queued": [3.0, None, 1.0, 2.0]}, {"queued": [3.0, 5.0, None, None]}]
+    assert remainder(total, shown) == {"queued": [4.0, 0.0, None, 0]}
+
+
+def test_a_recent_site_with_many_fine_rows_is_not_larger_than_an_old_one(history):
+    history.record(START, pool(), {"old": site(5)})
+    history.downsample(START + 3 * DAY)
+    for number in range(6):
+        history.record(START + 3 * DAY + 300 * number, pool(), {"new": site(4)})
+    assert list(history.site_series(START, START + 4 * DAY)["sites"]) == ["old", "new"]
 
 
 def test_waits_are_counted_with_their_marker_and_by_week(history, database_url):
     assert history.wait_marker("s1") is None
-    monday_ = monday(NOW)
+    monday_ = begin_of(NOW, WEEK)
     history.add_waits("s1", {"job": "12.0"}, {monday_: {3: 5}, monday_ + DAY: {3: 1, 7: 4}})
     history.add_waits("s2", 99, {str(monday_): {"3": 4}, monday_ - DAY: {1: 1}})
     history.add_waits("s1", {"job": "13.0"}, {})
@@ -243,44 +238,28 @@ def test_waits_are_counted_with_their_marker_and_by_week(history, database_url):
 SITES = 50 if not SERVER else 5
 
 
-def test_launched_glideins_are_counted_once_despite_interruptions(database):
-    History(database).record(START, {}, {"A": {}}, {"A": 5})
-    again = History(database)  # as after a kill
-    assert not again.record(START + 1, {}, {"A": {}}, {"A": 7})  # within the same 5 minutes: recorded later
-    again.record(START + 300, {}, {"A": {}}, {"A": 7})
-    again.record(START + 600, {}, {"A": {}}, {"A": 1})  # the site was deleted and has returned
-    series = again.site_series(START - 300, START + 900)
-    assert (series["sites"]["A"]["launched"], launched(database)[0]) == ([5, 2, 1], 8)
-
-
 def fill(database, sites):
     """Write a year of history of so many sites as thinning leaves it: averages have all digits."""
     chance = random.Random(1)  # noqa: S311 - the same numbers each time
+    names = ["", *(f"a-site-of-the-pool-{number}" for number in range(sites))]
     ages = ((0, 2 * DAY, 0), (1, 30 * DAY, 2 * DAY), (2, 365 * DAY, 30 * DAY))
-    with database.begin() as connection:
-        connection.execute(
-            history_site_name.insert(), [{"id": n, "name": f"a-site-of-the-pool-{n}"} for n in range(1, sites + 1)]
-        )
     for level, oldest, newest in ages:
-        step = LEVELS[level].step
+        step = LEVELS[level].step_s
         for begin in range(START - oldest, START - newest, 100 * step):
+            times = range(begin, min(begin + 100 * step, START - newest), step)
+            keys = [{"level": level, "time": time_s} for time_s in times]
             with database.begin() as connection:
-                for now in range(begin, min(begin + 100 * step, START - newest), step):
-                    key = {"level": level, "time": now, "samples": step // 300}
-                    connection.execute(
-                        history_pool.insert(), [{**key, **{name: value(chance, level) for name in POOL_FIELDS}}]
-                    )
-                    connection.execute(
-                        history_site.insert(),
-                        [
-                            {**key, "site": n, **{name: value(chance, level) for name in SITE_FIELDS}}
-                            for n in range(sites + 1)
-                        ],
-                    )
+                connection.execute(
+                    history_pool.insert(), [{**key, **values(chance, level, POOL_FIELDS)} for key in keys]
+                )
+                connection.execute(
+                    history_site.insert(),
+                    [{**key, "site": name, **values(chance, level, SITE_FIELDS)} for key in keys for name in names],
+                )
 
 
-def value(chance, level):
-    return chance.random() * 5000 if level else float(chance.randrange(5000))
+def values(chance, level, fields):
+    return {name: chance.random() * 5000 if level else float(chance.randrange(5000)) for name in fields}
 
 
 def test_a_year_of_five_hundred_sites_is_small(database, tmp_path):

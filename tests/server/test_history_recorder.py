@@ -1,33 +1,22 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-from glidein_demand import history_recorder
-
 from conftest import TOKEN, group, site_report
-from databases import becomes
 
 
 def test_reports_of_a_site_are_removed_with_its_token(service):
     service.result("report", site_report(), TOKEN)
     service.result("report", site_report(site="B"), service.token("B"))
     assert service.recorder.delete_revoked() == []
-    service.parts.tokens.revoke("B")
+    service.server.tokens.revoke("B")
     assert service.recorder.delete_revoked() == ["B"]
-    assert list(service.parts.reports.reports()) == ["PSC"]
+    assert list(service.server.reports.reports()) == ["PSC"]
 
 
 def test_leases_of_a_site_are_released_with_its_token(service):
     service.read(group(5))
     claim = {"entries": {"q": {group()["id"]: 5}}, "ttl_s": 86400}
     service.result("lease", {"site": "B", **claim}, service.token("B"))
-    service.parts.tokens.revoke("B")
+    service.server.tokens.revoke("B")
     assert service.recorder.delete_revoked() == ["B"]
     assert service.result("lease", {"site": "PSC", **claim}, TOKEN)["granted"] == {"q": {group()["id"]: 5}}
-    assert [row["site"] for row in service.parts.leases.rows()] == ["PSC"]
-
-
-def test_the_use_of_a_token_is_written_in_the_background(service, monkeypatch):
-    monkeypatch.setattr(history_recorder, "INTERVAL_S", 0.01)
-    service.result("get_state", token=TOKEN)
-    service.recorder.start()
-    assert becomes(lambda: service.parts.tokens.rows()[0]["last_used"])
-    service.recorder.stop()
+    assert [row["site"] for row in service.server.leases.rows()] == ["PSC"]

@@ -8,8 +8,7 @@ import classad2
 import pytest
 from glidein_demand.pool import job_facts, jobs
 from glidein_demand.pool.job_lookup import MAX_LOOKUPS, JobLookup, JobName, LookupFailedError
-from glidein_demand.pool.queries import QueryError
-from glidein_demand.pool.refresh import demand_queries
+from glidein_demand.pool.queries import QueryError, demand_queries
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -253,7 +252,7 @@ def test_further_lookups_are_refused_while_a_schedd_hangs():
 @pytest.fixture
 def looked_up(service):
     """Return the service; its only schedd `cm` has the job 12.0 of HELD."""
-    service.parts.jobs.run_query = Pool(cm=facts(classad2.ClassAd(HELD)))
+    service.server.jobs.run_query = Pool(cm=facts(classad2.ClassAd(HELD)))
     return service
 
 
@@ -285,14 +284,14 @@ def test_get_job_reports_that_the_collector_is_silent(service):
     def refuse(_query, _timeout):
         raise QueryError("no answer within 10 s")
 
-    service.parts.jobs.run_query = refuse
+    service.server.jobs.run_query = refuse
     response = service.call("get_job", {"job": "12.0"}, TOKEN)
     assert (response.status_code, response.json["error"]["code"]) == (503, -32005)
     assert response.json["error"]["data"] == "the collector: no answer within 10 s"
 
 
 def test_at_the_end_of_the_server_its_lookups_end_too(service):
-    service.queries.close()
+    service.server.queries.close()
     response = service.call("get_job", {"job": "12.0"}, TOKEN)
     assert response.json["error"]["data"] == "the collector: the server is stopping"
 

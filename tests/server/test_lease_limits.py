@@ -20,7 +20,7 @@ def lease(service, entries, **changes):
 @pytest.fixture
 def limited(service):
     service.read(ONE, TWO)
-    service.parts.lease_limits.install({"PSC": 30})
+    service.server.lease_limits.install({"PSC": 30})
     return service
 
 
@@ -59,7 +59,7 @@ def test_a_site_without_a_limit_may_lease_all_jobs(service):
 def test_nothing_that_a_caller_sends_raises_its_limit(limited):
     error = limited.error("lease", {"site": "PSC", "entries": {}, "site_limit": 1000}, TOKEN)
     assert error["code"] == -32602
-    assert limited.parts.lease_limits.of("PSC") == 30
+    assert limited.server.lease_limits.of("PSC") == 30
 
 
 JOBS = st.integers(0, 50)

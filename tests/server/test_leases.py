@@ -6,11 +6,11 @@ import threading
 
 import pytest
 from glidein_demand.store.database import Database
-from glidein_demand.store.leases import Leases, grants, left, without
+from glidein_demand.store.leases import Leases, grants, left
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from databases import NOW, Clock, becomes
+from databases import NOW, Clock
 
 jobs = st.integers(0, 50)
 groups = st.dictionaries(st.sampled_from("uvw"), jobs, max_size=3)
@@ -66,15 +66,6 @@ def test_remaining_jobs_are_never_negative(counts, held):
     assert left(counts, held) == {group: max(0, count - held.get(group, 0)) for group, count in counts.items()}
 
 
-@given(st.lists(groups, max_size=4))
-def test_a_sum_without_its_parts_is_nothing(parts):
-    total = {}
-    for part in parts:
-        for group, count in part.items():
-            total[group] = total.get(group, 0) + count
-    assert set(without(total, parts).values()) <= {0}
-
-
 steps = st.lists(
     st.tuples(st.sampled_from("AB"), claims, groups, st.integers(1, 100), st.integers(0, 60), st.booleans()),
     max_size=12,
@@ -91,8 +82,9 @@ def test_any_sequence_of_claims_matches_a_simple_model(database, steps):
         leases.claim(site, {entry: {} for entry in ("q1", "q2", "q3")}, 1, {})
     model = {}
     for site, asked, counts, ttl, passes, paused in steps:
-        before = leases.version
+        before = leases.version()
         answer = leases.claim(site, asked, ttl, counts, paused)
+        assert leases.version() > before
         model = {
             key: kept for key, kept in model.items() if kept[0] > clock.now and (key[0] != site or key[1] not in asked)
         }
@@ -102,20 +94,20 @@ def test_any_sequence_of_claims_matches_a_simple_model(database, steps):
             assert count == min(room, summed(asked)[group])
         assert answer["expires"] == clock.now + ttl
         model.update({(site, entry): (answer["expires"], granted) for entry, granted in answer["granted"].items()})
-        assert leases.version > before
         clock.now += passes
         alive = {key: kept for key, kept in model.items() if kept[0] > clock.now and any(kept[1].values())}
         for excluded in (frozenset(), frozenset("A"), frozenset("AB")):
             expected = summed({key: kept[1] for key, kept in alive.items() if key[0] not in excluded})
             found, until = leases.held(excluded)
             assert found == {group: count for group, count in expected.items() if count}
-            assert until == min((kept[0] for kept in alive.values()), default=math.inf)
+            ends = [kept[0] for key, kept in alive.items() if key[0] not in excluded]
+            assert until == min(ends, default=math.inf)
 
 
 def test_a_claim_replaces_its_entrys_lease(leases):
     assert leases.claim("A", {"q": {"u": 8, "v": 2}}, 60, {"u": 10, "v": 10})["granted"] == {"q": {"u": 8, "v": 2}}
     assert leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10, "v": 10})["granted"] == {"q": {"u": 10}}
-    assert leases.held() == ({"u": 10}, NOW + 60)
+    assert leases.held()[0] == {"u": 10}
 
 
 def test_entries_that_are_not_named_keep_their_leases(leases):
@@ -190,14 +182,12 @@ def test_leases_outlive_their_process(leases, clock, database_url):
     assert later.claim("B", {"q": {"u": 10}}, 60, {"u": 10})["granted"] == {"q": {"u": 0}}
 
 
-def test_another_processs_claim_counts_at_once_and_becomes_visible(leases, clock, database_url):
+def test_another_processs_claim_counts_at_once(leases, clock, database_url):
     other = Leases(Database(database_url), clock)
-    before = other.version
     leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10})
     leases.claim("A", {"q2": {"v": 1}}, 60, {"v": 10})
     assert other.claim("B", {"q": {"u": 10, "v": 10}}, 60, {"u": 10, "v": 10})["granted"] == {"q": {"u": 0, "v": 9}}
-    assert other.version == before + 3
-    assert becomes(lambda: leases.held()[0] == other.held()[0] == {"u": 10, "v": 10})
+    assert leases.held()[0] == other.held()[0] == {"u": 10, "v": 10}
     assert leases.rows() == other.rows()
 
 

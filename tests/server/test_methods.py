@@ -54,7 +54,7 @@ def test_without_a_token_no_user_is_named(service, get):
 
 def test_a_sample_of_a_machine_is_for_callers_with_a_token(service):
     ad = {"OpSysAndVer": "Debian13", "GLIDEIN_Shape": "node"}
-    service.parts.machine_ads.add([{"site": "PSC", "entry": "RM", "by_token": True, "ad": ad}])
+    service.server.machine_ads.add([{"site": "PSC", "entry": "RM", "by_token": True, "ad": ad}])
     assert service.result("get_supply", token=TOKEN)["entries"][0]["sample"]["OpSysAndVer"] == "Debian13"
     assert "Debian13" not in service.call("get_supply").text
     assert "Debian13" not in service.get("/supply").text
@@ -63,7 +63,7 @@ def test_a_sample_of_a_machine_is_for_callers_with_a_token(service):
 def test_a_report_contains_the_reasons_of_unserved_jobs(service):
     rows = [{"group": "3f2a", "count": 3, "reason": "x" * 501, "more": 1}]
     service.result("report", site_report(unserved=rows), TOKEN)
-    (kept,) = service.parts.reports.reports()["PSC"]["unserved"]
+    (kept,) = service.server.reports.reports()["PSC"]["unserved"]
     assert (kept["group"], kept["count"], len(kept["reason"]), set(kept)) == (
         "3f2a",
         3,
@@ -129,7 +129,7 @@ def test_before_the_first_reading_nothing_is_leased_and_leases_stay(new_service)
 def test_while_paused_every_lease_is_zero_and_every_method_reports_it(new_service, how):
     service = new_service(server={"paused": how == "configuration"})
     if how == "command":
-        service.parts.pause.set("maintenance", "operator")
+        service.server.pause.set("maintenance", "operator")
     service.read(group(100))
     assert granted(service, 30) == 0
     assert service.result("get_demand", token=TOKEN)["paused"] is True
@@ -138,18 +138,18 @@ def test_while_paused_every_lease_is_zero_and_every_method_reports_it(new_servic
 
 def test_the_configuration_can_only_turn_the_switch_on(new_service):
     service = new_service(server={"paused": True})
-    service.parts.pause.clear()
-    assert service.parts.paused()["paused"]
+    service.server.pause.clear()
+    assert service.server.paused()["paused"]
 
 
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"entries": []}, "entries"), ({"entries": {"RM": 5}}, "entries.RM"),
+        ({"entries": []}, "entries"), ({"entries": {"RM": 5}}, "entries[...]"),
         ({"entries": {"a b": {}}}, "key in entries"),
-        ({"entries": {"RM": {"g": -1}}}, "entries.RM[...]"), ({"entries": {"RM": {"g": 1.5}}}, "entries.RM[...]"),
-        ({"entries": {"RM": {"g": True}}}, "entries.RM[...]"),
-        ({"entries": {"RM": {"no group": 1}}}, "key in entries.RM"),
+        ({"entries": {"RM": {"g": -1}}}, "entries[...][...]"), ({"entries": {"RM": {"g": 1.5}}}, "entries[...][...]"),
+        ({"entries": {"RM": {"g": True}}}, "entries[...][...]"),
+        ({"entries": {"RM": {"no group": 1}}}, "key in entries[...]"),
         ({"entries": {"RM": {f"g{n}": 1 for n in range(20001)}}}, "entries"), ({"ttl_s": 0}, "ttl_s"),
         ({"ttl_s": 86401}, "ttl_s"), ({"ttl_s": 10.5}, "ttl_s"), ({"ttl_s": None}, "ttl_s"), ({"site": "a b"}, "site"),
     ],
@@ -159,7 +159,7 @@ def test_a_lease_with_a_wrong_value_is_refused_with_its_field(service, change, n
     error = service.error("lease", {**lease(1), **change}, TOKEN)
     assert error["code"] == -32602
     assert error["data"].startswith((named + " ", named + ":"))
-    assert service.parts.leases.rows() == []
+    assert service.server.leases.rows() == []
 
 
 # --- reports ---
@@ -167,26 +167,26 @@ def test_a_lease_with_a_wrong_value_is_refused_with_its_field(service, change, n
 
 def test_report_is_accepted_with_the_sites_token_and_stands_on_the_page(service):
     assert service.result("report", site_report(), TOKEN) == {"accepted": True}
-    assert service.parts.reports.reports()["PSC"]["received"] == NOW
+    assert service.server.reports.reports()["PSC"]["received"] == NOW
     assert "28 idle jobs" in service.page()
 
 
 def test_an_accepted_report_outlives_a_restart(new_service):
     new_service().result("report", site_report(), TOKEN)
-    assert new_service().parts.reports.reports()["PSC"]["entries"][0]["running"] == 2
+    assert new_service().server.reports.reports()["PSC"]["entries"][0]["running"] == 2
 
 
 def test_a_report_that_was_only_stored_in_part_is_not_stored_at_all(service):
     report = site_report(entries=[{"entry": "RM", "shape": "node", "running": 2, "cpus": 28}])
     for table, other in (("glidein_reading", "lost"), ("lost", "glidein_reading")):
-        with service.database.begin() as connection:
+        with service.server.database.begin() as connection:
             connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {other}")
         response = service.call("report", report, TOKEN)
         assert response.status_code == (503 if other == "lost" else 200)
-        assert set(service.parts.reports.reports()) == (set() if other == "lost" else {"PSC"})
-    (history,) = service.parts.glideins.summary(NOW).values()
+        assert set(service.server.reports.reports()) == (set() if other == "lost" else {"PSC"})
+    (history,) = service.server.glideins.summary(NOW).values()
     assert [plan["as_of"] for plan in history["plans"]] == [NOW]
-    (core_hours,) = service.parts.core_hours.current()["entries"]
+    (core_hours,) = service.server.core_hours.current()["entries"]
     assert core_hours["cores"] == 56
 
 
@@ -236,7 +236,7 @@ def test_running_glideins_are_followed_and_not_kept_in_the_report(service):
     }
     service.result("report", site_report(entries=[entry]), TOKEN)
     assert service.result("get_supply", token=TOKEN)["entries"][0]["history"]["started"] == 2
-    assert "running_glideins" not in service.parts.reports.reports()["PSC"]["entries"][0]
+    assert "running_glideins" not in service.server.reports.reports()["PSC"]["entries"][0]
 
 
 def test_without_running_glideins_their_outcomes_are_unknown_and_not_zero(service):
@@ -247,7 +247,7 @@ def test_without_running_glideins_their_outcomes_are_unknown_and_not_zero(servic
 def test_a_site_that_could_not_count_reports_unknown_and_not_zero(service):
     entry = {"entry": "RM", "shape": "node", "queued": None, "error": "squeue: exit status 1"}
     service.result("report", site_report(entries=[entry]), TOKEN)
-    kept = service.parts.reports.reports()["PSC"]["entries"][0]
+    kept = service.server.reports.reports()["PSC"]["entries"][0]
     assert (kept["queued"], kept["running"], kept["launched"]) == (None, None, 0)
 
 
@@ -261,7 +261,7 @@ def glidein(**changes):
         ({"site": ""}, "site"), ({"site": "a b"}, "site"), ({"site": "<b>"}, "site"), ({"site": "A\n"}, "site"),
         ({"site": 5}, "site"), ({"as_of": "now"}, "as_of"), ({"as_of": -1}, "as_of"), ({"as_of": 10**30}, "as_of"),
         ({"orphans": True}, "orphans"), ({"orphans": None}, "orphans"), ({"error": 5}, "error"),
-        ({"error": "\ud800"}, "error"), ({"entries": {}}, "entries"), ({"entries": [5]}, "entries[0]"),
+        ({"entries": {}}, "entries"), ({"entries": [5]}, "entries[0]"),
         ({"entries": [{"entry": "a"}]}, "entries[0]"),
         ({"entries": [{"entry": "a", "shape": "b", "queued": "3"}]}, "entries[0].queued"),
         ({"entries": [{"entry": "a", "shape": "b", "launched": -1}]}, "entries[0].launched"),
@@ -281,7 +281,7 @@ def test_a_report_with_a_wrong_value_is_refused_with_its_field(service, change, 
     error = service.error("report", site_report(**change), TOKEN)
     assert error["code"] == -32602
     assert error["data"].startswith((named + " ", named + ":"))
-    assert service.parts.reports.reports() == {}
+    assert service.server.reports.reports() == {}
 
 
 @pytest.mark.parametrize(
@@ -302,25 +302,23 @@ def test_the_number_of_reporting_sites_is_bounded(new_service):
 
 def test_a_long_error_text_is_cut_and_kept(service):
     service.result("report", site_report(error="x" * 5000), TOKEN)
-    assert len(service.parts.reports.reports()["PSC"]["error"]) == 2000
+    assert len(service.server.reports.reports()["PSC"]["error"]) == 2000
 
 
-def test_launched_glideins_are_summed_until_the_history_has_them(service):
-    service.result("report", site_report(), TOKEN)
-    service.result("report", site_report(as_of=NOW + 1), TOKEN)
-    assert service.recorder.record()
-    series = service.parts.history.site_series(NOW - 900, NOW + 900)
-    assert series["sites"]["PSC"]["launched"] == [2]
+def test_launched_glideins_are_summed(service):
+    for as_of in (NOW, NOW + 1, NOW + 1):
+        service.result("report", site_report(as_of=as_of), TOKEN)
+    assert service.server.reports.launched() == {"PSC": 2}
 
 
 def test_while_all_is_paused_leases_are_zero_and_pyglidein_clients_see_no_demand(service):
     service.read(group(5))
     claim = {"site": "PSC", "entries": {"q": {group()["id"]: 5}}}
     service.result("lease", claim, TOKEN)
-    service.parts.pause.set("test", "test")
+    service.server.pause.set("test", "test")
     assert [row["count"] for row in service.result("get_demand")["groups"]] == [5]
     assert service.result("get_state") == []
-    service.parts.pause.clear()
+    service.server.pause.clear()
     assert [row["count"] for row in service.result("get_demand")["groups"]] == [0]
     assert service.result("get_state") == []
     assert service.result("get_state", token=TOKEN)[0]["count"] == 5
@@ -336,6 +334,6 @@ def test_counts_that_no_site_can_have_are_refused(service):
 def test_a_report_that_was_overtaken_or_comes_again_is_answered_and_changes_nothing(service, before):
     service.result("report", site_report(), TOKEN)
     assert service.result("report", site_report(as_of=NOW - before, entries=[]), TOKEN) == {"accepted": True}
-    assert service.parts.reports.reports()["PSC"]["as_of"] == NOW
-    (history,) = service.parts.glideins.summary(NOW).values()
+    assert service.server.reports.reports()["PSC"]["as_of"] == NOW
+    (history,) = service.server.glideins.summary(NOW).values()
     assert [plan["as_of"] for plan in history["plans"]] == [NOW]

@@ -45,7 +45,7 @@ def test_callers_cannot_make_series_up(service):
     found = samples(service)
     assert found[("glidein_demand_rpc_calls_total", ("method", "other"), ("outcome", "error"))] == 2
     assert {dict(key[1:])["method"] for key in found if key[0] == "glidein_demand_rpc_calls_total"} == {
-        *metrics.METHOD_NAMES, "other"
+        *metrics.METHODS, "other"
     }  # fmt: skip
 
 
@@ -58,7 +58,7 @@ def test_the_number_of_entries_is_bounded_and_the_rest_is_counted(service, monke
     assert found[("glidein_demand_series_left_out",)] == 3
 
 
-def test_the_work_of_ended_glideins_is_counted_for_the_same_entries(service, monkeypatch):
+def test_ended_glideins_are_counted_for_the_same_entries(service, monkeypatch):
     monkeypatch.setattr(metrics, "MAX_SERIES", 2)
     ended = {"shape": "s", "started": 0, "registered": 0, "ended": 9, "granted_core_s": 9, "busy_core_s": 9, "jobs": 1,
              "jobs_failed": 0, "exit_status": 0}  # fmt: skip

@@ -78,12 +78,17 @@ def fill(service):
     wanted = service.result("get_demand", {}, TOKEN)["groups"][0]["id"]
     service.result("lease", {"site": "PSC", "entries": {"RM": {wanted: 3}}}, TOKEN)
     row = {"site": "PSC", "entry": "RM", "shape": "node", "registered": 2, "cpus": 56, "cpus_claimed": 28}
-    service.pool_state.store_supply(
+    service.server.pool_state.store_supply(
         {"entries": [{**row, "free": [], "passed_over": []}], "others": 1, "others_free": [], "others_cpus": 8,
          "others_cpus_claimed": 4, "problems": []},
         now,
     )  # fmt: skip
-    service.parts.history.add_waits("cm", "1.0", {now // 86400 * 86400: {bucket(60): 3, bucket(600): 1}})
+    for at in (now - 60, now):
+        service.server.core_hours.reported(
+            site_report(as_of=at, entries=[{**entry, "cpus": 28, "running_since": None}]), at
+        )
+        service.server.core_hours.jobs_seen([["PSC", "RM", "node", "alice@pool", "", "", 28]], at)
+    service.server.history.add_waits("cm", "1.0", {now // 86400 * 86400: {bucket(60): 3, bucket(600): 1}})
 
 
 def families(service):
@@ -348,7 +353,7 @@ def test_the_server_is_healthy_while_the_demand_is_recent(service):
 
 def test_waits_are_those_of_yesterday_and_today(service):
     day = NOW // 86400 * 86400
-    service.parts.history.add_waits("cm", "1.0", {day - 2 * 86400: {bucket(9e5): 100}, day - 86400: {bucket(60): 1}})
+    service.server.history.add_waits("cm", "1.0", {day - 2 * 86400: {bucket(9e5): 100}, day - 86400: {bucket(60): 1}})
     (wait,) = re.findall(r'job_wait_seconds{percentile="90"} (\S+)', service.get("/metrics").text)
     assert 50 < float(wait) < 90
 

@@ -71,33 +71,41 @@ def test_only_empty_glideins_that_accept_jobs_count():
     ]
 
 
-class Leases:
-    def __init__(self, *groups):
-        self.groups = groups
-
-    def rows(self):
-        return [{"site": "A", "entry": "q", "group": name} for name in self.groups]
-
-
 @pytest.fixture
 def store(tmp_path):
     return PassedOverGroups(Database(f"sqlite:///{tmp_path}/state.sqlite"))
 
 
+class Refreshes:
+    """The detector and its store, as a refresh uses them; `leased` has the groups that the entry leases."""
+
+    def __init__(self, store, *leased):
+        self.store = store
+        self.leased = leased
+        self.detector = PassedOverDetector()
+
+    def refresh(self, now, groups):
+        closed = {group for groups_of_key in self.store.closed(now).values() for group in groups_of_key}
+        leases = [{"site": "A", "entry": "q", "group": name} for name in self.leased]
+        cycles = [now - 20, now - 80, now - 140]
+        changed, found = self.detector.detect(leases, closed, groups, cycles, now)
+        self.store.reopen(changed, now)
+        self.store.add(found, now)
+
+
 def refreshed(learning, now, job="7.0", count=2, others=()):
     """Refresh with jobs of alice, and with the oldest job of other users."""
-    cycles = [now - 20, now - 80, now - 140]
     rows = [("alice@pool", job, count), *((f"user{number}@pool", one, 1) for number, one in enumerate(others))]
     groups = [
         {"id": "g", "submitter": user, "first_job": one, "count": jobs, "max_runtime_s": None}
         for user, one, jobs in rows
     ]
-    learning.detect(lambda: groups, cycles, now)
+    learning.refresh(now, lambda: groups)
 
 
 def test_a_stuck_job_of_one_user_does_not_close_its_group_for_others(store):
-    learning = PassedOverDetector(store, Leases("g"))
-    learning.store_empty_glideins([idle()])
+    learning = Refreshes(store, "g")
+    learning.detector.empty_glideins = [idle()]
     refreshed(learning, NOW - 145, others=["8.0"])
     refreshed(learning, NOW, others=["9.0"])  # 8.0 has started
     assert store.closed(NOW) == {}
@@ -105,12 +113,12 @@ def test_a_stuck_job_of_one_user_does_not_close_its_group_for_others(store):
 
 @pytest.mark.parametrize("change", [{"others": ["9.0"]}, {"job": "9.0"}, {"count": 0}])
 def test_a_closed_group_is_open_again_for_other_jobs(store, change):
-    learning = PassedOverDetector(store, Leases("g"))
-    learning.store_empty_glideins([idle()])
+    learning = Refreshes(store, "g")
+    learning.detector.empty_glideins = [idle()]
     refreshed(learning, NOW - 145)
     refreshed(learning, NOW)
     assert set(store.closed(NOW)[KEY]) == {"g"}
-    learning.store_empty_glideins([])  # the unused glidein has ended
+    learning.detector.empty_glideins = []  # the unused glidein has ended
     refreshed(learning, NOW + 60)
     assert set(store.closed(NOW + 60)[KEY]) == {"g"}
     refreshed(learning, NOW + 120, **change)
@@ -119,16 +127,15 @@ def test_a_closed_group_is_open_again_for_other_jobs(store, change):
 
 def test_a_restart_of_the_server_opens_no_group(store):
     store.add([(KEY, "g")], NOW)
-    refreshed(PassedOverDetector(store, Leases()), NOW + 60)
+    refreshed(Refreshes(store), NOW + 60)
     assert set(store.closed(NOW + 60)[KEY]) == {"g"}
 
 
 def test_orders_are_kept_after_the_lease_has_ended(store):
-    leases = Leases("g")
-    learning = PassedOverDetector(store, leases)
+    learning = Refreshes(store, "g")
     refreshed(learning, NOW - 300)
-    leases.groups = ()
-    learning.store_empty_glideins([idle()])
+    learning.leased = ()
+    learning.detector.empty_glideins = [idle()]
     refreshed(learning, NOW - 145)
     assert store.closed(NOW - 145) == {}
     refreshed(learning, NOW)
@@ -138,15 +145,15 @@ def test_orders_are_kept_after_the_lease_has_ended(store):
 
 @pytest.mark.parametrize("later", [{"job": "8.0"}, {"count": 0}])
 def test_a_group_whose_oldest_job_has_started_is_not_passed_over(store, later):
-    learning = PassedOverDetector(store, Leases("g"))
-    learning.store_empty_glideins([idle()])
+    learning = Refreshes(store, "g")
+    learning.detector.empty_glideins = [idle()]
     refreshed(learning, NOW - 145)
     refreshed(learning, NOW, **later)
     assert store.closed(NOW) == {}
 
 
 def test_the_demand_is_not_computed_while_no_glidein_is_empty_and_no_group_closed(store):
-    PassedOverDetector(store, Leases("g")).detect(lambda: pytest.fail("was looked at"), CYCLES, NOW)
+    Refreshes(store, "g").refresh(NOW, lambda: pytest.fail("was looked at"))
 
 
 def test_each_further_time_closes_for_longer_up_to_an_hour(store):

@@ -3,7 +3,7 @@
 from glidein_demand.store.database import Database
 from glidein_demand.store.pause import Pause
 
-from databases import NOW, Clock, becomes
+from databases import NOW, Clock
 
 OFF = {"paused": False, "since": None, "reason": "", "by": ""}
 
@@ -38,12 +38,6 @@ def test_a_pause_survives_its_process_and_becomes_visible_to_another_one(databas
     mine, other = Pause(database, Clock(NOW)), Pause(Database(database_url))
     assert other.state() == OFF
     mine.set("x", "y")
-    assert becomes(lambda: other.state()["paused"])
+    assert other.state()["paused"]
     mine.clear()
-    assert becomes(lambda: not other.state()["paused"])
-
-
-def test_changing_a_returned_state_changes_nothing(database):
-    pause = Pause(database)
-    pause.state()["paused"] = True
-    assert pause.state() == OFF
+    assert not other.state()["paused"]

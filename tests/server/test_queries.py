@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from glidein_demand.pool import query_handlers
-from glidein_demand.pool.queries import NICE, Queries, QueryError, run
-from glidein_demand.pool.refresh import schedds_query
+from glidein_demand.pool.queries import NICE, Queries, QueryError, run, schedds_query
 
 from conftest import settings
 from databases import becomes

@@ -4,7 +4,7 @@
 
 import pytest
 from glidein_demand.pool import query_handlers
-from glidein_demand.pool.refresh import demand_queries
+from glidein_demand.pool.queries import demand_queries
 
 from conftest import job_row, settings
 from test_late_materialization import factory
@@ -52,7 +52,7 @@ def test_a_demand_query_is_run_by_the_schedd_of_its_address(monkeypatch, idle):
     schedd = Answers()
     if not idle:
         schedd.first = lambda _constraint, _projection: None
-    monkeypatch.setattr(query_handlers, "_Schedd", lambda _address: schedd)
+    monkeypatch.setattr(query_handlers, "Schedd", lambda _address: schedd)
     answer = query_handlers.run_query(query())
     assert answer == query_handlers.read_demand(query(), schedd)
     assert answer["by_requirements"] is idle

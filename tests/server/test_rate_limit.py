@@ -3,8 +3,7 @@
 """Tests of the limit on the rate of calls."""
 
 import pytest
-from glidein_demand.web.auth import ANONYMOUS, REFUSED, Caller
-from glidein_demand.web.rate_limit import RateLimit, rate_limit_key
+from glidein_demand.rate_limit import RateLimit, rate_limit_key
 
 from conftest import TOKEN
 
@@ -39,6 +38,7 @@ def test_a_minute_starts_with_its_first_call_and_is_removed_afterwards():
 def test_refused_calls_count_too():
     rate = RateLimit(5, lambda: 0.0)
     assert [rate.hit("a", calls) for calls in (4, 2, 1)] == [0, 60, 60]
+    assert rate.refused == 2
 
 
 def test_each_token_has_a_count_of_its_own(limited):
@@ -60,13 +60,13 @@ def test_every_call_of_a_batch_counts(limited):
 
 
 @pytest.mark.parametrize(
-    ("caller", "address", "counted"),
+    ("token", "address", "counted"),
     [
-        (Caller("site", "PSC"), "192.0.2.1", "token/PSC"), (ANONYMOUS, "192.0.2.1", "address/192.0.2.1"),
-        (REFUSED, "192.0.2.1", "address/192.0.2.1"), (ANONYMOUS, "2001:db8::1", "address/2001:db8::"),
-        (ANONYMOUS, "2001:db8::ffff", "address/2001:db8::"), (ANONYMOUS, "fe80::1%eth0", "address/fe80::"),
-        (ANONYMOUS, "not an address", "address/not an address"),
+        ("PSC", "192.0.2.1", "token/PSC"), ("", "192.0.2.1", "address/192.0.2.1"),
+        ("", "2001:db8::1", "address/2001:db8::"),
+        ("", "2001:db8::ffff", "address/2001:db8::"), ("", "fe80::1%eth0", "address/fe80::"),
+        ("", "not an address", "address/not an address"),
     ],
 )  # fmt: skip
-def test_calls_that_are_counted_together(caller, address, counted):
-    assert rate_limit_key(caller, address) == counted
+def test_calls_that_are_counted_together(token, address, counted):
+    assert rate_limit_key(token, address) == counted

@@ -2,18 +2,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of a refresh's queries, and of the storage of their results. Functions stand for the daemons."""
 
+import json
 import threading
 
 import pytest
-from glidein_demand.pool.pool_state import GONE, PoolState
-from glidein_demand.pool.queries import QueryError
-from glidein_demand.pool.refresh import Refresher, demand_queries, schedds_query, supply_query, waits_query
+from glidein_demand import background
+from glidein_demand.pool import supply
+from glidein_demand.pool.pool_state import GONE
+from glidein_demand.pool.queries import QueryError, demand_queries, schedds_query, supply_query, waits_query
+from glidein_demand.refresh import Refresher
 
-from conftest import NOW, demand_answer, group, settings
+from conftest import NOW, TOKEN, demand_answer, group, settings
 from databases import becomes
+from supply_ads import Collector, recorded_ads
 
 ANSWER = demand_answer([group(5)])
-SUPPLY = {"entries": [], "others": 2}
+SUPPLY = {
+    **supply.EMPTY, "others": 2,
+    "slot_states": {}, "samples": [], "glideins": [], "empty_glideins": [], "job_cores": [],
+}  # fmt: skip
 
 
 def found(*names, idle=0):
@@ -47,19 +54,16 @@ class Pool:
         return [query.get("schedd") for query in self.queries if query["type"] == what]
 
 
-class AtTheEnd:
-    """A detector that calls a function at the end of each refresh, as pool/passed_over_detector.py is called."""
+@pytest.fixture
+def refreshing(new_service):
+    """Return a function that returns a Refresher of a new server, and its PoolState; `answers` answers the queries."""
 
-    def __init__(self, act):
-        self.act = act
+    def make(answers, **sections):
+        server = new_service(**sections).server
+        server.queries.run = answers
+        return Refresher(server), server.pool_state
 
-    def detect(self, _groups, _cycles, _now):
-        self.act()
-
-
-def refresher(pool, pool_state=None, clock=lambda: NOW, settings_=None, **more):
-    settings_ = settings_ or settings()
-    return Refresher(settings_, pool_state or PoolState(settings_, clock), pool, clock=clock, **more)
+    return make
 
 
 def test_queries_have_the_values_of_the_settings():
@@ -82,9 +86,9 @@ def test_queries_have_the_values_of_the_settings():
     assert waits_query(chosen, schedd, "7.0")["since"] == "7.0"
 
 
-def test_the_negotiators_limits_apply_until_it_responds_again():
-    pool, pool_state = Pool("cm"), PoolState(settings())
-    service = refresher(pool, pool_state)
+def test_the_negotiators_limits_apply_until_it_responds_again(refreshing):
+    pool = Pool("cm")
+    service, pool_state = refreshing(pool)
     pool.limits = {"limits": {"concurrency": {}, "used": {}, "submitters": {"alice@pool": [2, 0]}, "groups": {}}}
     service.refresh_once()
     pool.limits = QueryError("it is in a cycle")
@@ -104,28 +108,28 @@ def test_the_query_of_a_large_queue_is_divided_into_complete_parts():
 
 
 @pytest.mark.parametrize(("said", "parts"), [(True, 3), (False, 1)])
-def test_the_last_result_decides_whether_the_query_is_divided(said, parts):
+def test_the_last_result_decides_whether_the_query_is_divided(refreshing, said, parts):
     pool = Pool("cm", cm=demand_answer(by_requirements=said))
     pool.schedds = found("cm", idle=100_000)
-    service = refresher(pool)
+    service, _pool_state = refreshing(pool)
     service.refresh_once()
     assert len(pool.asked("demand")) == 1
     service.refresh_once()
     assert len(pool.asked("demand")) == 1 + parts
 
 
-def test_without_names_every_schedd_of_the_collector_is_read():
-    pool, pool_state = Pool("a", "b", "c"), PoolState(settings())
-    refresher(pool, pool_state).refresh_once()
+def test_without_names_every_schedd_of_the_collector_is_read(refreshing):
+    service, pool_state = refreshing(Pool("a", "b", "c"))
+    service.refresh_once()
     assert pool_state.snapshot().results.demand()["schedds"] == {"answered": ["a", "b", "c"], "failed": []}
     assert pool_state.snapshot().results.demand()["groups"][0]["count"] == 15
     assert (pool_state.snapshot().results.demand()["as_of"], pool_state.snapshot().supply["as_of"]) == (NOW, NOW)
 
 
-def test_with_names_only_these_schedds_are_read_and_a_missing_one_is_reported():
-    pool, chosen = Pool("a", "b"), settings(pool={"schedds": ["b", "typo"]})
-    pool_state = PoolState(chosen)
-    refresher(pool, pool_state, settings_=chosen).refresh_once()
+def test_with_names_only_these_schedds_are_read_and_a_missing_one_is_reported(refreshing):
+    pool = Pool("a", "b")
+    service, pool_state = refreshing(pool, pool={"schedds": ["b", "typo"]})
+    service.refresh_once()
     assert pool.asked("demand") == ["b"]
     assert pool_state.snapshot().results.demand()["schedds"]["failed"] == [
         {"name": "typo", "error": GONE, "as_of": None}
@@ -136,25 +140,26 @@ def test_with_names_only_these_schedds_are_read_and_a_missing_one_is_reported():
     ("failure", "shown"),
     [(QueryError("no answer within 60 s"), "no answer within 60 s"), (KeyError("groups"), "unexpected result")],
 )
-def test_one_schedd_that_fails_does_not_keep_the_others_from_being_read(failure, shown):
-    pool_state = PoolState(settings())
-    refresher(Pool("bad", "good", bad=failure), pool_state).refresh_once()
+def test_one_schedd_that_fails_does_not_keep_the_others_from_being_read(refreshing, failure, shown):
+    service, pool_state = refreshing(Pool("bad", "good", bad=failure))
+    service.refresh_once()
     schedds = pool_state.snapshot().results.demand()["schedds"]
     assert (schedds["answered"], schedds["failed"][0]["name"]) == (["good"], "bad")
     assert shown in schedds["failed"][0]["error"]
     assert pool_state.snapshot().supply["error"] is None
 
 
-def test_one_schedd_that_hangs_does_not_delay_the_others_results():
+def test_one_schedd_that_hangs_does_not_delay_the_others_results(refreshing):
     release = threading.Event()
-    pool, pool_state = Pool("hangs", "good"), PoolState(settings())
+    pool = Pool("hangs", "good")
 
     def read(query, timeout):
         if query.get("schedd") == "hangs":
             release.wait(120)
         return pool(query, timeout)
 
-    thread = threading.Thread(target=refresher(read, pool_state).refresh_once)
+    service, pool_state = refreshing(read)
+    thread = threading.Thread(target=service.refresh_once)
     thread.start()
     try:
         assert becomes(lambda: pool_state.snapshot().results.demand()["schedds"]["answered"] == ["good"])
@@ -163,9 +168,9 @@ def test_one_schedd_that_hangs_does_not_delay_the_others_results():
         thread.join()
 
 
-def test_without_the_collector_the_schedds_of_the_last_refresh_are_queried():
-    pool, pool_state = Pool("a"), PoolState(settings())
-    service = refresher(pool, pool_state)
+def test_without_the_collector_the_schedds_of_the_last_refresh_are_queried(refreshing):
+    pool = Pool("a")
+    service, pool_state = refreshing(pool)
     service.refresh_once()
     pool.schedds = pool.supply = QueryError("refused")
     service.refresh_once()
@@ -177,10 +182,10 @@ def test_without_the_collector_the_schedds_of_the_last_refresh_are_queried():
 @pytest.mark.parametrize(
     ("answer", "error"), [(QueryError("refused"), "refused"), (found(), "the collector has no schedd")]
 )
-def test_the_demand_of_a_pool_without_schedds_is_unknown_and_not_empty(answer, error):
-    pool, pool_state = Pool(), PoolState(settings())
+def test_the_demand_of_a_pool_without_schedds_is_unknown_and_not_empty(refreshing, answer, error):
+    pool = Pool()
     pool.schedds = answer
-    service = refresher(pool, pool_state)
+    service, pool_state = refreshing(pool)
     service.refresh_once()
     demand = pool_state.snapshot().results.demand()
     assert demand["as_of"] is None
@@ -190,10 +195,10 @@ def test_the_demand_of_a_pool_without_schedds_is_unknown_and_not_empty(answer, e
     assert pool_state.snapshot().results.demand()["schedds"] == {"answered": ["a"], "failed": []}
 
 
-def test_a_schedd_that_the_collector_has_lost_is_logged_once(caplog):
+def test_a_schedd_that_the_collector_has_lost_is_logged_once(refreshing, caplog):
     caplog.set_level("INFO")
-    pool, pool_state = Pool("a"), PoolState(settings())
-    service = refresher(pool, pool_state)
+    pool = Pool("a")
+    service, pool_state = refreshing(pool)
     for known in (found("a"), found(), found(), found("a")):
         pool.schedds = known
         service.refresh_once()
@@ -205,10 +210,10 @@ def test_a_schedd_that_the_collector_has_lost_is_logged_once(caplog):
     ]
 
 
-def test_an_empty_collector_takes_no_demand_away():
+def test_an_empty_collector_takes_no_demand_away(refreshing):
     """Keep the demand if a collector that has just started lists no schedd yet."""
-    pool, pool_state = Pool("a"), PoolState(settings())
-    service = refresher(pool, pool_state)
+    pool = Pool("a")
+    service, pool_state = refreshing(pool)
     service.refresh_once()
     pool.schedds = found()
     service.refresh_once()
@@ -216,8 +221,8 @@ def test_an_empty_collector_takes_no_demand_away():
     assert (demand["groups"][0]["count"], demand["schedds"]["failed"][0]["name"]) == (5, "a")
 
 
-def test_a_part_that_fails_makes_its_schedd_fail():
-    pool_state, pool = PoolState(settings()), Pool(cm={**ANSWER, "by_requirements": True})
+def test_a_part_that_fails_makes_its_schedd_fail(refreshing):
+    pool = Pool(cm={**ANSWER, "by_requirements": True})
     pool.schedds = found("cm", idle=100_000)
     failing = {"part": None}
 
@@ -226,7 +231,7 @@ def test_a_part_that_fails_makes_its_schedd_fail():
             raise QueryError("no answer")
         return pool(query, timeout)
 
-    service = refresher(read, pool_state)
+    service, pool_state = refreshing(read)
     seen = []
     for failing["part"] in (None, None, [1, 3]):  # whole, in three parts, in three parts of which one fails
         service.refresh_once()
@@ -235,87 +240,109 @@ def test_a_part_that_fails_makes_its_schedd_fail():
     assert seen == [(["cm"], 5), (["cm"], 15), ([], 15)]
 
 
-def test_the_collector_state_adds_to_the_query_and_filters_the_result():
-    class CollectorState:
-        def query_parameters(self, now):
-            return {"slot_states": now}
+def test_the_next_query_of_the_collector_has_the_state_of_the_last_result(refreshing):
+    pool = Pool()
+    asked = []
 
-        def store_result(self, result, now):
-            return {"others": result["others"] + 1}
+    def read(query, timeout):
+        if query["type"] != "supply":
+            return pool(query, timeout)
+        asked.append({key: query[key] for key in ("slot_states", "token_sites", "sampled")})
+        return json.loads(json.dumps(supply.read(query, Collector(*recorded_ads()))))
 
-    pool, pool_state = Pool(), PoolState(settings())
-    refresher(pool, pool_state, collector_state=CollectorState()).refresh_once()
-    assert [query["slot_states"] for query in pool.queries if query["type"] == "supply"] == [NOW]
-    assert pool_state.snapshot().supply == {"others": 3, "as_of": NOW, "error": None}
+    service, pool_state = refreshing(read)
+    service.refresh_once()
+    service.refresh_once()
+    assert asked == [
+        {"slot_states": {}, "token_sites": [], "sampled": []},
+        {
+            "slot_states": {"slot1@glidein_2_1_VvfUujia@slurm": [0, 512, 0, 1795230549, 1795230550]},
+            "token_sites": ["slurm"],
+            "sampled": [["slurm", "cpu", False]],
+        },
+    ]
+    assert set(pool_state.snapshot().supply) == {*supply.EMPTY, "as_of", "error"}
 
 
-def test_waits_are_handed_over_with_the_marker_for_the_next_time():
-    pool, taken = Pool("cm"), []
+def test_each_result_of_the_collector_is_stored(new_service):
+    pool, service = Pool(), new_service()
+    service.server.queries.run = pool
+    refresher = Refresher(service.server)
+    pool.supply = {
+        **SUPPLY,
+        "glideins": [["PSC", "RM", "node", "1", None, NOW]],
+        "job_cores": [["PSC", "RM", "node", "a@pool", "p", "cms", 7]],
+    }
+    for service.now in (NOW, NOW + 60):
+        refresher.refresh_once()
+    assert service.server.core_hours.totals(("site", "entry"))[("PSC", "RM")]["job_core_s"] == 420
+    assert service.server.glideins.summary(NOW)[("PSC", "RM", "node")]["registered"] == 1
+
+
+def test_groups_that_were_passed_over_are_stored(new_service):
+    pool, service = Pool(cm=demand_answer([group(2)])), new_service()
+    service.server.queries.run = pool
+    refresher = Refresher(service.server)
+    key, name = ("PSC", "RM", "node"), group()["id"]
+    refresher.refresh_once()
+    service.result("lease", {"site": "PSC", "entries": {"RM": {name: 2}}}, TOKEN)
+    for service.now in (NOW, NOW + 300):
+        pool.limits = {"limits": None, "cycles": [service.now - 20, service.now - 80, service.now - 140]}
+        pool.supply = {**SUPPLY, "empty_glideins": [[*key, 1, [[NOW - 10, None, 1]]]]}
+        refresher.refresh_once()
+    assert set(service.server.passed_over.closed(service.now)[key]) == {name}
+
+
+def test_waits_are_stored_with_the_marker_for_the_next_time(new_service):
+    pool, service = Pool("cm"), new_service()
+    service.server.queries.run = pool
+    refresher = Refresher(service.server)
+    refresher.refresh_once()
     pool.history = {"waits": {86400: {3: 1}}, "until": "9.0"}
-    service = refresher(pool, on_waits=lambda *what: taken.append(what), wait_marker=lambda schedd: f"{schedd} before")
-    service.refresh_once()
-    service.read_waits_once()
-    assert pool.queries[-1]["since"] == "cm before"
-    assert taken == [("cm", {"schedd": "cm", "waits": {86400: {3: 1}}, "until": "9.0"})]
+    for since in (None, "9.0"):
+        refresher.read_waits()
+        assert pool.queries[-1]["since"] == since
+    assert service.server.history.wait_marker("cm") == "9.0"
 
 
-def test_nothing_is_handed_over_when_no_job_has_ended_since():
-    taken = []
-    service = refresher(Pool("cm"), on_waits=lambda *what: taken.append(what), wait_marker=lambda _schedd: "1.0")
-    service.refresh_once()
-    service.read_waits_once()
-    assert taken == []
-
-
-def test_a_history_that_no_callback_receives_is_read_without_failure(caplog):
+def test_a_history_that_cannot_be_read_is_logged_once_and_demand_is_still_read(refreshing, caplog):
     pool = Pool("cm")
-    service = refresher(pool)
-    service.refresh_once()
-    service.read_waits_once()
-    assert pool.asked("waits") == ["cm"]
-    assert caplog.records == []
-
-
-def test_a_history_that_cannot_be_read_is_logged_once_and_demand_is_still_read(caplog):
-    pool, pool_state = Pool("cm"), PoolState(settings())
     pool.history = QueryError("no history")
-    service = refresher(pool, pool_state, on_waits=lambda *_what: None)
+    service, pool_state = refreshing(pool)
     service.refresh_once()
-    service.read_waits_once()
-    service.read_waits_once()
+    service.read_waits()
+    service.read_waits()
     assert [record.getMessage() for record in caplog.records] == [
         "the query of the job history of cm failed: no history; its last result is kept"
     ]
     assert pool_state.snapshot().results.demand()["schedds"] == {"answered": ["cm"], "failed": []}
 
 
-def run_until(service, event, at_the_end=lambda: None):
-    """Run the threads of a refresher until the event; when this returns, they have ended."""
-    service.start()
-    try:
-        assert event.wait(60)
-    finally:
-        at_the_end()
-        service.stop(60)
+def started(service, read, *names):
+    """Start the threads of a server that have these names."""
+    service.server.queries.run = read
+    service.server.start(thread for thread in background.threads(service.server) if thread.name in names)
 
 
-def test_histories_are_read_in_a_thread_of_their_own():
-    release, taken = threading.Event(), threading.Event()
-    pool = Pool("cm")
+def test_histories_are_read_in_a_thread_of_their_own(service):
+    release, pool = threading.Event(), Pool("cm")
 
     def read(query, timeout):
         if query["type"] == "supply":
             release.wait(120)  # the refresh takes long
         return pool(query, timeout)
 
-    run_until(refresher(read, on_waits=lambda *_what: taken.set()), taken, at_the_end=release.set)
+    started(service, read, "refresh", "waits")
+    try:
+        assert becomes(lambda: service.server.history.wait_marker("cm") == "1.0")
+    finally:
+        release.set()
+        service.server.stop(60)
 
 
-def test_no_history_is_read_when_the_setting_is_zero():
-    pool, told = Pool("cm"), threading.Event()
-    chosen = settings(pool={"job_history_seconds": 0})
-    run_until(refresher(pool, settings_=chosen, on_waits=print, passed_over=AtTheEnd(told.set)), told)
-    assert pool.asked("waits") == []
+def test_no_history_is_read_when_the_setting_is_zero(new_service):
+    service = new_service(pool={"job_history_seconds": 0})
+    assert "waits" not in {thread.name for thread in background.threads(service.server)}
 
 
 def test_requests_are_answered_while_a_refresh_hangs(service):
@@ -327,35 +354,18 @@ def test_requests_are_answered_while_a_refresh_hangs(service):
         release.wait(60)
         return pool(query, timeout)
 
-    background = Refresher(service.settings, service.pool_state, read)
-    background.start()
+    started(service, read, "refresh")
     try:
         assert hanging.wait(60)
         assert service.result("get_demand")["as_of"] is None
     finally:
         release.set()
-        background.stop(60)
-    assert service.result("get_demand")["groups"][0]["count"] == 5
+    assert becomes(lambda: service.result("get_demand")["groups"])
 
 
-@pytest.mark.parametrize("what", ["read", "told"])
-def test_the_thread_continues_after_failures(what):
-    calls, enough = [], threading.Event()
-
-    def fail(*_what):
-        calls.append(what)
-        if len(calls) >= 5:
-            enough.set()
-        raise RuntimeError("boom")
-
-    chosen = settings(pool={"refresh_seconds": 1})
-    pool, passed_over = (fail, None) if what == "read" else (Pool(), AtTheEnd(fail))
-    run_until(refresher(pool, settings_=chosen, passed_over=passed_over), enough)
-
-
-def test_a_failure_is_logged_once_and_its_end_too(caplog):
+def test_a_failure_is_logged_once_and_its_end_too(refreshing, caplog):
     pool = Pool("cm", cm=QueryError("refused"))
-    service = refresher(pool)
+    service, _pool_state = refreshing(pool)
     with caplog.at_level("INFO"):
         service.refresh_once()
         service.refresh_once()

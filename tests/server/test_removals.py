@@ -119,7 +119,7 @@ def test_a_schedd_without_counters_is_ignored():
 
 def test_callers_get_the_removals_with_the_supply(service):
     story = Schedd(10)
-    service.parts.removals.store_counters("cm", counters(story.about()), 10, NOW - 60)
+    service.server.removals.store_counters("cm", counters(story.about()), 10, NOW - 60)
     story.remove_idle(10)
-    service.parts.removals.store_counters("cm", counters(story.about()), 0, NOW)
+    service.server.removals.store_counters("cm", counters(story.about()), 0, NOW)
     assert service.result("get_supply")["removals"] == [[NOW, 10]]

@@ -4,7 +4,7 @@
 
 import pytest
 from glidein_demand.pool import query_handlers
-from glidein_demand.pool.refresh import demand_queries
+from glidein_demand.pool.queries import demand_queries
 from glidein_demand.pool.requested_attributes import EXPIRY_S, MAX_NAMES, RequestedAttributes
 
 from conftest import NOW, TOKEN, demand_answer, group, job_row, settings
@@ -76,15 +76,15 @@ def test_names_that_differ_in_every_job_or_hold_secrets_are_refused(name):
 
 def test_get_demand_returns_the_attributes_that_divide_its_groups(service):
     parts = [demand_answer([group(2)])]
-    service.pool_state.store_demand("a", parts, NOW, ("ProjectName", "Zone"))
-    service.pool_state.store_demand("b", parts, NOW, ("Zone",))
+    service.server.pool_state.store_demand("a", parts, NOW, ("ProjectName", "Zone"))
+    service.server.pool_state.store_demand("b", parts, NOW, ("Zone",))
     assert service.result("get_demand", {"attributes": ["ProjectName"]}, token=TOKEN)["attributes"] == ["Zone"]
-    assert service.parts.requested_attributes.names() == ["ProjectName"]
+    assert service.server.requested_attributes.names() == ["ProjectName"]
 
 
 def test_a_caller_without_a_token_cannot_request_attributes(service):
     service.result("get_demand", {"attributes": ["ProjectName"]})
-    assert service.parts.requested_attributes.names() == []
+    assert service.server.requested_attributes.names() == []
 
 
 @pytest.mark.parametrize("value", ["ProjectName", ["a b"], ["1a"], ["x" * 65], [1], ["A"] * 21, {"A": 1}])

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the real command: errors of an invalid configuration, serving, and the end after a signal."""
 
+import contextlib
 import json
+import os
 import socket
 import subprocess
+import sys
 
 import pytest
 
@@ -192,3 +195,20 @@ def test_no_secret_and_nothing_that_was_sent_is_in_its_log(server):
 def test_the_metrics_page_and_history_of_a_running_server_are_there(server):
     assert "glidein_demand_info" in server.get("/metrics")[1]
     assert json.loads(server.get("/history?range=year")[1])["range"] == "year"
+
+
+def test_another_wsgi_runner_can_serve_it(tmp_path):
+    running = Running(tmp_path)
+    command = [sys.executable, "-m", "waitress", f"--listen=127.0.0.1:{running.port}", "--call"]
+    environment = {**os.environ, "GLIDEIN_DEMAND_CONFIG": str(running.config), "CONDOR_CONFIG": "/nonexistent"}
+    process = subprocess.Popen([*command, "glidein_demand.web.app:wsgi"], env=environment)
+
+    def error():
+        with contextlib.suppress(OSError):
+            return running.call("get_demand")[1]["result"]["schedds"].get("error")
+
+    try:
+        assert becomes(error)  # the refresh runs, too
+    finally:
+        process.terminate()
+        process.wait(60)

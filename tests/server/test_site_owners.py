@@ -23,8 +23,8 @@ def test_a_second_deployment_with_the_same_site_name_is_refused_with_the_remedy(
     assert (error["code"], error["message"]) == (-32006, "Used by another deployment")
     assert "site PSC belongs to the deployment 'lab', and this is 'other'" in error["data"]
     assert "Give each deployment its own glidein_site and glidein_demand_token" in error["data"]
-    assert [(row["site"], row["jobs"]) for row in service.parts.leases.rows()] == [("PSC", 6)]
-    assert service.parts.reports.reports() == {}
+    assert [(row["site"], row["jobs"]) for row in service.server.leases.rows()] == [("PSC", 6)]
+    assert service.server.reports.reports() == {}
 
 
 def test_the_deployment_that_owns_a_site_is_accepted(service):
@@ -59,16 +59,16 @@ def test_a_new_token_frees_the_name_at_once(service):
     service.read(group(6))
     service.result("lease", claim(deployment="lab"), TOKEN)
     service.now += 1
-    service.parts.tokens.install({"PSC": "another-secret-of-the-site"})
+    service.server.tokens.install({"PSC": "another-secret-of-the-site"})
     service.result("lease", claim(deployment="other"), "another-secret-of-the-site")
 
 
 def test_a_site_with_a_revoked_token_has_no_owner(service):
     service.read(group(6))
     service.result("lease", claim(deployment="lab"), TOKEN)
-    service.parts.tokens.revoke("PSC")
+    service.server.tokens.revoke("PSC")
     assert service.recorder.delete_revoked() == ["PSC"]
-    with service.database.read() as connection:
+    with service.server.database.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM site_owner")).scalar() == 0
 
 
@@ -99,7 +99,7 @@ def test_a_lease_for_longer_keeps_the_name_for_longer(database):
 
 def test_a_sites_owner_survives_a_restart_and_an_older_database_gets_the_table(new_service):
     before = new_service()
-    with before.database.begin() as connection:
+    with before.server.database.begin() as connection:
         connection.execute(text("DROP TABLE site_owner"))
     before.close()
     service = new_service()

@@ -7,10 +7,6 @@ import json
 import classad2
 import pytest
 from glidein_demand.pool import supply
-from glidein_demand.pool.collector_state import CollectorState
-from glidein_demand.store.database import Database
-from glidein_demand.store.glideins import Glideins
-from glidein_demand.store.machine_ads import MachineAds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -216,19 +212,3 @@ def test_entries_that_only_history_reports_or_samples_have_are_listed_with_nothi
         ("A", "big", 0, []), ("B", "s", 0, []), ("C", "s", 0, []),
     ]  # fmt: skip
     assert [one["sample"] is not None for one in shown["entries"]] == [True, False, True]
-
-
-def test_the_next_query_has_the_state_of_the_last_result(tmp_path):
-    database = Database(f"sqlite:///{tmp_path}/state.sqlite")
-    glideins = Glideins(database)
-    state = CollectorState(glideins, MachineAds(database))
-    assert state.query_parameters(NOW) == {"slot_states": {}, "token_sites": [], "sampled": []}
-    answer = json.loads(json.dumps(supply.read(query(**state.query_parameters(NOW)), Collector(*recorded_ads()))))
-    shown = state.store_result(answer, NOW)
-    assert set(shown) == set(supply.EMPTY)
-    assert state.query_parameters(NOW + 60) == {
-        "slot_states": {"slot1@glidein_2_1_VvfUujia@slurm": [0, 512, 0, 1795230549, 1795230550]},
-        "token_sites": ["slurm"],
-        "sampled": [["slurm", "cpu", False]],
-    }
-    assert glideins.summary(NOW)[("slurm", "cpu", "small")]["registered"] == 1

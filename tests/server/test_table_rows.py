@@ -46,14 +46,14 @@ def test_leases_of_all_sites_add_up_per_group_until_they_expire():
 
 
 def test_used_core_hours_are_shown_for_each_entry_the_site_and_all_sites():
-    def work(granted_h, busy_h):
-        return {"granted_core_s": granted_h * 3600, "busy_core_s": round(busy_h * 3600)}
+    def hours(granted, used):
+        return {"glidein_core_s": granted * 3600, "job_core_s": round(used * 3600)}
 
     shown = view(
         supply=supply(
-            supplied(work=work(100, 50)),
-            supplied(entry="long", work=work(3000, 2999)),
-            supplied("B", work=work(5, 0.001)),
+            supplied(core_hours=hours(100, 50)),
+            supplied(entry="long", core_hours=hours(3000, 2999)),
+            supplied("B", core_hours=hours(5, 0.001)),
         ),
         reports=reports(report("PSC", entry(), entry("long"), entry("new"))),
     )["sites"]

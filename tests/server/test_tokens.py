@@ -1,7 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 import hashlib
-import hmac
 import re
 import threading
 
@@ -14,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from databases import NOW, SERVER, Clock, becomes
+from databases import NOW, SERVER, Clock
 
 SECRETS = {name: f"correct-horse-battery-{name}" for name in ("A", "B", "C", "D")}
 _table = metadata.tables["token"]
@@ -80,13 +79,13 @@ def test_a_revoked_token_is_refused_at_once(tokens):
         tokens.revoke("A")
 
 
-def test_changes_by_another_process_become_visible(tokens, database_url):
+def test_changes_by_another_process_count_at_once(tokens, database_url):
     other = Tokens(Database(database_url))
     assert other.identify("nothing") is None
     secret = tokens.create("A")
-    assert becomes(lambda: other.identify(secret))
+    assert other.identify(secret)
     tokens.revoke("A")
-    assert becomes(lambda: not other.identify(secret))
+    assert other.identify(secret) is None
 
 
 def test_no_secret_is_kept(tokens, database, tmp_path):
@@ -189,8 +188,7 @@ def test_after_the_changes_there_is_nothing_to_change(before, wanted):
 
 
 def used(tokens):
-    """Return the time at which the only token was last used, once it is stored."""
-    tokens.store_uses()
+    """Return the time at which the only token was last used."""
     return tokens.rows()[0]["last_used"]
 
 
@@ -210,15 +208,15 @@ def test_the_last_use_is_stored_once_per_hour(tokens, clock, database):
     assert used(tokens) == hour + 3600
 
 
-def test_a_token_is_identified_without_a_write(tokens, database):
+def test_a_token_whose_use_is_stored_is_identified_without_a_write(tokens, database):
     secret = tokens.create("A")
+    tokens.identify(secret)
     with database.begin():  # another writing thread would wait for the end of this transaction
         found = []
         reader = threading.Thread(target=lambda: found.append(tokens.identify(secret)))
         reader.start()
         reader.join(60)
     assert found == [Token("A", "site")]
-    assert used(tokens) is not None
 
 
 @pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
@@ -228,14 +226,6 @@ def test_a_failed_write_of_the_last_use_refuses_no_caller(tokens, clock, databas
         connection.exec_driver_sql("CREATE TRIGGER full BEFORE UPDATE ON token BEGIN SELECT RAISE(FAIL, 'disk'); END")
     assert tokens.identify(secret) == Token("A", "site")
     assert used(tokens) is None
-
-
-def test_identification_compares_one_of_many_tokens(tokens, monkeypatch):
-    tokens.install({f"site-{number}": f"a-long-enough-secret-{number}" for number in range(500)})
-    compared = []
-    monkeypatch.setattr(hmac, "compare_digest", lambda *digests: compared.append(digests) or digests[0] == digests[1])
-    assert tokens.identify("a-long-enough-secret-3") == Token("site-3", "site")
-    assert len(compared) == 1
 
 
 def test_a_token_that_is_put_again_keeps_its_origin(tokens):

@@ -58,9 +58,9 @@ def test_missing_tables_are_detected(database):
 def test_the_health_check_reports_a_lost_database(new_service, tmp_path, caplog):
     service = new_service()
     service.read(group())
-    assert (service.parts.watch.check(), service.get("/healthz").status_code) == (False, 200)
+    assert (service.server.watch.check(), service.get("/healthz").status_code) == (False, 200)
     remove(tmp_path)
-    assert [service.parts.watch.check(), service.parts.watch.check()] == [True, True]
+    assert [service.server.watch.check(), service.server.watch.check()] == [True, True]
     health = service.get("/healthz")
     assert (health.status_code, health.json["status"]) == (503, "no database")
     (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
@@ -71,11 +71,11 @@ def test_the_health_check_reports_a_lost_database(new_service, tmp_path, caplog)
 def test_a_damaged_file_fails_the_health_check_without_a_restart(new_service, tmp_path, caplog):
     service = new_service()
     service.read(group())
-    service.database.close()
+    service.server.database.close()
     damage(tmp_path)
     response = service.call("report", site_report(), TOKEN)
     assert (response.status_code, "see the server's log" in response.json["error"]["data"]) == (503, True)
-    assert service.parts.watch.check() is False
+    assert service.server.watch.check() is False
     assert service.get("/healthz").json["status"] == "no database"
     assert f"move it away together with {tmp_path}/state.db-wal" in caplog.text
 
@@ -85,13 +85,13 @@ def test_a_full_disk_makes_the_health_bad_until_a_write_succeeds(new_service, ca
     service = new_service()
     service.read(group())
     for pages, code, healthy in ((1, 503, "no database"), (10**6, 200, "ok")):
-        with service.database.begin() as connection:
+        with service.server.database.begin() as connection:
             connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
         report = site_report(
             entries=[{**entry, "entry": f"e{n}"} for entry in site_report()["entries"] for n in range(90)]
         )
         assert service.call("report", report, TOKEN).status_code == code
-        assert service.parts.watch.check() is False
+        assert service.server.watch.check() is False
         assert service.get("/healthz").json["status"] == healthy
     assert "state.db cannot be written: database or disk is full. Check the free space" in caplog.text
 
@@ -100,11 +100,11 @@ def test_a_full_disk_makes_the_health_bad_until_a_write_succeeds(new_service, ca
 def test_a_small_write_that_still_fits_on_a_full_disk_does_not_end_the_problem(new_service, monkeypatch):
     service = new_service()
     service.read(group())
-    service.database.failed_write = "database or disk is full"
+    service.server.database.failed_write = "database or disk is full"
     for free, status in ((100_000, "no database"), (10**9, "ok")):
         monkeypatch.setattr("shutil.disk_usage", lambda _path, free=free: SimpleNamespace(free=free))
         assert service.call("report", site_report(), TOKEN).status_code == 200
-        assert service.parts.watch.check() is False
+        assert service.server.watch.check() is False
         assert service.get("/healthz").json["status"] == status
 
 
@@ -113,9 +113,9 @@ def test_the_health_is_good_again_when_the_file_is_back(new_service, tmp_path):
     service = new_service()
     service.read(group())
     (tmp_path / "state.db").rename(tmp_path / "moved")
-    assert (service.parts.watch.check(), service.get("/healthz").status_code) == (True, 503)
+    assert (service.server.watch.check(), service.get("/healthz").status_code) == (True, 503)
     (tmp_path / "moved").rename(tmp_path / "state.db")
-    assert (service.parts.watch.check(), service.get("/healthz").status_code) == (False, 200)
+    assert (service.server.watch.check(), service.get("/healthz").status_code) == (False, 200)
 
 
 @on_sqlite

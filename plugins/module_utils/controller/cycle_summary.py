@@ -98,15 +98,15 @@ def status_table(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Lis
 
     plan, demand: of cycle.plan_sites and cycle.read_demand; sites: {host: definition} of sites_of_play.
 
-    USED is the share of the granted core-hours that jobs used, of glideins that ended in the last 7 days.
+    USED is the share of the glideins' core-hours of the last 7 days that jobs used.
     """
     items = plan.get("plan") or []
     supplied = (demand.get("supply") or {}).get("entries") or []
-    work = {(each.get("site"), each.get("entry"), each.get("shape")): each.get("work") for each in supplied}
+    core_hours = {(each.get("site"), each.get("entry"), each.get("shape")): each.get("core_hours") for each in supplied}
     rows = []
     for item in items:
         cells = [number(value) for value in (item.counted, item.running, item.sick, _registered(item, demand))]
-        used = _used(work.get(item.key))
+        used = _used(core_hours.get(item.key))
         rows.append(([*item.key] + cells + [used, number(_jobs_for(item, demand))], ""))
     lines = _demand_lines(demand, plan)
     lines += section("", table(_STATUS_HEAD, rows))
@@ -167,7 +167,7 @@ def _demand_numbers(demand: Step, plan: Step) -> Optional[Dict[str, Any]]:
 def _status_item(item: PlanItem, supplied: Dict[Key, Dict[str, Any]], demand: Step) -> Dict[str, Any]:
     """Return a plan item with what the collector knows of it. supplied: {(site, entry, shape): row of get_supply}."""
     row = supplied.get(item.key) or {}
-    work = row.get("work") or {}
+    core_hours = row.get("core_hours") or {}
     return {
         "site": item.site,
         "entry": item.entry,
@@ -180,8 +180,8 @@ def _status_item(item: PlanItem, supplied: Dict[Key, Dict[str, Any]], demand: St
         "demand": _jobs_for(item, demand),
         "cpus": row.get("cpus", 0),
         "cpus_claimed": row.get("cpus_claimed", 0),
-        "granted_core_s": work.get("granted_core_s"),
-        "busy_core_s": work.get("busy_core_s"),
+        "glidein_core_s": core_hours.get("glidein_core_s"),
+        "job_core_s": core_hours.get("job_core_s"),
         "reason": item.reason,
     }
 
@@ -539,7 +539,7 @@ def _unserved_lines(demand: Step, plan: Step) -> List[str]:
     return paragraphs(texts, "group")
 
 
-def _used(work: Optional[Dict[str, Any]]) -> str:
-    """Return the busy share of core-seconds, {"granted_core_s", "busy_core_s"}, in per cent; "-" without any."""
-    granted = work.get("granted_core_s") if work else None
-    return f"{round(100 * work['busy_core_s'] / granted)}%" if work and granted else "-"
+def _used(core_hours: Optional[Dict[str, Any]]) -> str:
+    """Return the share of the glideins' core-seconds that jobs used, in per cent; "-" without any."""
+    granted = core_hours.get("glidein_core_s") if core_hours else None
+    return f"{round(100 * core_hours['job_core_s'] / granted)}%" if core_hours and granted else "-"

@@ -19,7 +19,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs impo
 MAX_SUMMARIES = 500
 # Logs that are read in one run. Those of running glideins have no summary yet.
 MAX_LOGS_READ = 2000
-# The demand server refuses a report with more summaries (MAX_SUMMARIES in glidein_demand/web/parameter_checks.py).
+# The demand server refuses a report with more summaries (MAX_SUMMARIES in glidein_demand/web/parameters.py).
 MAX_ACCEPTED = 1000
 # A file server may show a file later than another that was written after it. So the summaries of this time before
 # `since` are sent again; the demand server ignores those that it has.
@@ -32,7 +32,7 @@ _LINE = re.compile(r"^\S+ glidein: summary (\{.*\})$", re.MULTILINE)
 _TEXTS = {"name": 200, "batch_id": 128, "reason": 300}
 _NUMBERS = ("started", "ended", "granted_cpus", "granted_core_s", "busy_core_s", "jobs", "jobs_failed")
 _NUMBERS_OR_NULL = ("registered", "exit_status")
-# The limits of the demand server (glidein_demand/web/parameter_checks.py). It refuses a report with an invalid summary.
+# The limits of the demand server (glidein_demand/web/parameters.py). It refuses a report with an invalid summary.
 _MOST = 10**12
 _MOST_STATUS = 255
 

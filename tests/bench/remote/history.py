@@ -14,10 +14,11 @@ import time
 from pathlib import Path
 
 from glidein_demand.store import schema as tables
+from glidein_demand.store.core_hours import DAY as BY_DAY
+from glidein_demand.store.core_hours import CoreHours
 from glidein_demand.store.database import Database
-from glidein_demand.store.downsampling import DAY, LEVELS
-from glidein_demand.store.glidein_usage import GlideinUsage
-from glidein_demand.store.history import History
+from glidein_demand.store.history import LEVELS, History
+from glidein_demand.store.periods import DAY_S as DAY
 from glidein_demand.web import charts
 
 NOW = 1_795_212_000  # on a full hour, as whole spans are thinned
@@ -28,33 +29,33 @@ WAIT_BUCKETS = 30  # number of parts of a day that have jobs
 def fill(database, sites):
     """Write one year; return the number of rows of all sites."""
     chance = random.Random(1)  # noqa: S311 - the same numbers each time
+    names = ["", *(f"site-{number}.example.org" for number in range(sites))]  # "": all of them together
     with database.begin() as connection:
-        names = [{"id": number, "name": f"site-{number}.example.org"} for number in range(1, sites + 1)]
-        connection.execute(tables.history_site_name.insert(), names)
         days = [{"day": NOW // DAY * DAY - day * DAY, "jobs": 100} for day in range(365)]
         connection.execute(
             tables.history_wait.insert(), [{**day, "bucket": bucket} for day in days for bucket in range(WAIT_BUCKETS)]
         )
-        weeks = [
-            {"week": NOW // DAY * DAY - 7 * DAY * week, "glidein_core_s": 5e9, "other_core_s": 1e9}
-            for week in range(52)
-        ]
-        connection.execute(tables.history_work.insert(), weeks)
+        for name in names[1:]:
+            key = {"level": BY_DAY, "site": name, "entry": "main", "shape": "node"}
+            rows = [{**key, "time": day["day"], "core_s": 10**7} for day in days]
+            connection.execute(tables.glidein_core_time.insert(), rows)
+            jobs = [{**row, "user": "alice@pool", "project": "physics", "vo": ""} for row in rows]
+            connection.execute(tables.job_core_time.insert(), jobs)
     rows = 0
     newest = NOW
     for number, level in enumerate(LEVELS):
-        oldest = NOW - (level.keep or YEAR)
-        times = range(oldest, newest, level.step)
+        oldest = NOW - (level.keep_s or YEAR)
+        times = range(oldest, newest, level.step_s)
         newest = oldest
         for first in range(0, len(times), 100):
             with database.begin() as connection:
                 for moment in times[first : first + 100]:
-                    key = {"level": number, "time": moment, "samples": level.step // LEVELS[0].step}
+                    key = {"level": number, "time": moment}
                     pool = {field: value(chance, number) for field in tables.POOL_FIELDS}
                     connection.execute(tables.history_pool.insert(), [{**key, **pool}])
                     of_sites = [
                         {**key, "site": site, **{field: value(chance, number) for field in tables.SITE_FIELDS}}
-                        for site in range(sites + 1)  # 0: all of them together
+                        for site in names
                     ]
                     connection.execute(tables.history_site.insert(), of_sites)
                     rows += len(of_sites)
@@ -74,12 +75,12 @@ def main():
         began = time.monotonic()
         rows = fill(database, order["sites"])
         seconds = time.monotonic() - began
-        history, work = History(database, lambda: NOW), GlideinUsage(database, lambda: NOW)
+        history, core_hours = History(database, lambda: NOW), CoreHours(database, lambda: NOW)
         found = {name: [] for name in charts.RANGES}
         for _round in range(order["rounds"]):
             for name, times in found.items():
                 began = time.monotonic()
-                charts.history_json(history, work, name, NOW)
+                charts.history_json(history, core_hours, name, NOW)
                 times.append(1000 * (time.monotonic() - began))
         database.close()
         size = sum(file.stat().st_size for file in Path(folder).iterdir())

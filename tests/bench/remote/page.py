@@ -12,8 +12,11 @@ import sys
 import tempfile
 import time
 
-from glidein_demand import config, service
+from glidein_demand import config
+from glidein_demand.pool import supply
 from glidein_demand.pool.demand import group_id
+from glidein_demand.web.app import create_app
+from glidein_demand.web.current import EXTENSION
 
 
 def group(number):
@@ -58,18 +61,19 @@ def main():
     now = int(time.time())
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         state = {"database": f"sqlite:///{folder}/state.db"}
-        built = service.build(config.parse({"server": {"max_requests_per_minute": 1_000_000}, "state": state}))
-        client = built.app.test_client()
+        app = create_app(config.parse({"server": {"max_requests_per_minute": 1_000_000}, "state": state}))
+        server = app.extensions[EXTENSION]
+        client = app.test_client()
         groups = [group(number) for number in range(order["groups"])]
         answer = {"groups": groups, "unreadable": []}
-        built.parts.pool_state.store_demand("cm", [answer], now)
+        server.pool_state.store_demand("cm", [answer], now)
         entries = [supplied(site, number, now) for site in range(order["sites"]) for number in range(order["entries"])]
-        built.parts.pool_state.store_supply({"entries": entries, "others": 0}, now)
+        server.pool_state.store_supply({**supply.EMPTY, "entries": entries}, now)
         for site in range(order["sites"]):
-            token = built.parts.tokens.create(f"Site-{site}", "site")
+            token = server.tokens.create(f"Site-{site}", "site")
             body = {"jsonrpc": "2.0", "method": "report", "params": report(site, order["entries"], now), "id": 1}
             post(client, token, body)
-        reader = {"Authorization": f"Bearer {built.parts.tokens.create('bench', 'reader')}"}
+        reader = {"Authorization": f"Bearer {server.tokens.create('bench', 'reader')}"}
         times = []
         for _round in range(order["rounds"] + 1):
             began = time.monotonic()
@@ -78,7 +82,7 @@ def main():
         text = page.get_data(as_text=True)
         if page.status_code != 200 or f"Site-{order['sites'] - 1}" not in text:
             sys.exit(f"this is not the page of all sites: status {page.status_code}, {len(text)} characters")
-        built.database.close()
+        server.stop()
     json.dump({"first_ms": times[0], "ms": times[1:], "kb": len(text.encode()) / 1000}, sys.stdout)
 
 

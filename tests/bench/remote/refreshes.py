@@ -7,33 +7,34 @@ Argument: the configuration file. A line of stdout: {"seconds", "groups", "jobs"
 schedds and collector to the new snapshot.
 """
 
+import dataclasses
 import json
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 from glidein_demand import config
-from glidein_demand.pool.pool_state import PoolState
-from glidein_demand.pool.queries import Queries
-from glidein_demand.pool.refresh import Refresher
+from glidein_demand.refresh import Refresher
+from glidein_demand.server import Server
 
 
 def main():
-    settings = config.load(Path(sys.argv[1]))
-    pool_state = PoolState(settings, time.time)
-    queries = Queries()
-    refresher = Refresher(settings, pool_state, queries.run)
-    for _line in sys.stdin:
-        began = time.monotonic()
-        refresher.refresh_once()
-        demand = pool_state.snapshot().results.demand()
-        seconds = time.monotonic() - began
-        failed, groups = demand["schedds"]["failed"], demand["groups"]
-        if failed:
-            sys.exit(f"a schedd did not answer: {failed}")
-        jobs = sum(group["count"] for group in groups)
-        print(json.dumps({"seconds": seconds, "groups": len(groups), "jobs": jobs}), flush=True)
-    queries.close()
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        settings = config.load(Path(sys.argv[1]))
+        server = Server(dataclasses.replace(settings, database=f"sqlite:///{folder}/state.db"))
+        refresher = Refresher(server)
+        for _line in sys.stdin:
+            began = time.monotonic()
+            refresher.refresh_once()
+            demand = server.pool_state.snapshot().results.demand()
+            seconds = time.monotonic() - began
+            failed, groups = demand["schedds"]["failed"], demand["groups"]
+            if failed:
+                sys.exit(f"a schedd did not answer: {failed}")
+            jobs = sum(group["count"] for group in groups)
+            print(json.dumps({"seconds": seconds, "groups": len(groups), "jobs": jobs}), flush=True)
+        server.stop()
 
 
 if __name__ == "__main__":

@@ -124,9 +124,9 @@ def test_a_glidein_starts_only_the_jobs_that_its_entry_accepts(site, alice, serv
 
 def counted(server):
     """Return the number of ended glideins of the site in the demand server."""
-    return sum(
-        (entry["work"] or {}).get("glideins", 0) for entry in server.supply()["entries"] if entry["site"] == SITE
-    )
+    lines = server.get("/metrics").text.splitlines()
+    counts = [line for line in lines if line.startswith("glidein_site_ended_glideins_total{") and f'"{SITE}"' in line]
+    return sum(float(line.split()[-1]) for line in counts)
 
 
 def test_every_ending_is_summarized_once_and_leaves_nothing(site, alice, server, slurm, cm):
@@ -181,4 +181,3 @@ def test_every_ending_is_summarized_once_and_leaves_nothing(site, alice, server,
     assert reported - known >= len(summaries(slurm)) == 4
     site.play("cycle")
     assert counted(server) == reported
-    assert f'glidein_site_busy_core_seconds_total{{entry="main",site="{SITE}"}}' in server.get("/metrics").text

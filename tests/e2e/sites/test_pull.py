@@ -8,7 +8,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import INVENTORY, STATE, playbook, wait_for
+from conftest import INVENTORY, STATE, playbook
 
 HOME = "/home/glidein/.glidein-pull/slurm"
 ENTRY = {
@@ -63,8 +63,7 @@ def rival(cm, slurm, server):
     command = "/opt/glidein-demand/current/bin/glidein-demand token"
     secret = cm.check_output(f"{command} create rival 2>/dev/null")
     nothing = {"site": "rival", "entries": {"cpu": {}}, "ttl_s": 60}
-    # The server reads the tokens every half a second.
-    wait_for("the token", lambda: server.call("lease", nothing, secret).get("result"))
+    assert server.call("lease", nothing, secret).get("result")
     yield secret
     server.call("lease", nothing, secret)
     cm.check_output(f"{command} revoke rival")

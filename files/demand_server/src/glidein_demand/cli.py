@@ -15,13 +15,12 @@ from typing import Any, NoReturn, Sequence
 from sqlalchemy.exc import SQLAlchemyError
 
 from . import __version__, privileges
-from .config import ConfigError, Settings, UnusableError, load
+from .config import DEFAULT_CONFIG, ConfigError, Settings, UnusableError, load
 from .store.database import Database, one_line
 from .store.lease_limits import LeaseLimits, LimitError
 from .store.pause import NOT_PAUSED, Pause
 from .store.tokens import TokenError, Tokens, wanted_digests
 
-DEFAULT_CONFIG = "/etc/glidein-demand/config.toml"
 LONGEST_REASON = 300
 
 

@@ -19,6 +19,9 @@ else:
     import tomli as tomllib
 
 
+DEFAULT_CONFIG = "/etc/glidein-demand/config.toml"
+
+
 class ConfigError(Exception):
     """A setting is invalid; the message is one line with its name, its value and the allowed values."""
 

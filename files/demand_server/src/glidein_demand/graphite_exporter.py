@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A background thread that sends the sites' glideins to Graphite, under the names of PyGlidein's server.
+"""The export of the sites' glideins to Graphite, under the names of PyGlidein's server.
 
 PyGlidein's names are <prefix>.<client>.<partition>.glideins.<metric>. The client is a site here, and the partition is
-an entry. As PyGlidein's server did, the thread sends one point for each report, with the time of the report.
+an entry. As PyGlidein's server did, it sends one point for each report, with the time of the report.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import re
 import socket
-import threading
 from collections.abc import Mapping
 from typing import Any, Callable, NamedTuple
 
@@ -69,7 +68,7 @@ def lines(points: list[Point]) -> bytes:
 
 
 class GraphiteExporter:
-    """The thread that sends new reports. A failure is logged once, counted, and retried after INTERVAL_S.
+    """The export of new reports. A failure is logged once, counted, and retried at the next call.
 
     reports: the sites' reports; clients: the monitoring data of PyGlidein clients with a token; anonymous_clients: that
     of clients without one, which is sent only if the settings allow it.
@@ -85,24 +84,11 @@ class GraphiteExporter:
         self._clients = [clients, anonymous_clients] if settings.graphite_anonymous_clients else [clients]
         self._received: dict[tuple[str, str], int] = {}
         self._problem = ""
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="graphite", daemon=True)
 
     @property
     def is_enabled(self) -> bool:
         """Return whether the settings name a Graphite server."""
         return self._address is not None
-
-    def start(self) -> None:
-        """Start the thread, if a Graphite server is set."""
-        if self.is_enabled:
-            self._thread.start()
-
-    def stop(self, timeout: float = 1.0) -> None:
-        """Stop the thread, and wait at most `timeout` seconds for it."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout)
 
     def send(self) -> int:
         """Send the points of all reports that were received since they were last sent; return their number.
@@ -149,15 +135,6 @@ class GraphiteExporter:
                 if self._received.get((kind, name)) != report["received"]:
                     points += own
         return received, points
-
-    def _run(self) -> None:
-        while True:
-            try:
-                self.send_and_log()
-            except Exception:
-                log.exception("reports cannot be sent to Graphite")
-            if self._stop.wait(INTERVAL_S):
-                return
 
 
 def _path(prefix: str, client: str, partition: str, metric: str) -> str:

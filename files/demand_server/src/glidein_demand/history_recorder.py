@@ -1,15 +1,15 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A background thread that records the history, and deletes the reports and leases of sites without a token."""
+"""The work that records the history, and deletes the reports and leases of sites without a token."""
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .app_state import AppState
+from .server import Server
+from .store.schema import POOL_FIELDS
 
 INTERVAL_S = 15.0
 
@@ -23,17 +23,13 @@ def pool_record(demand: Mapping[str, Any], supply: Mapping[str, Any], now: float
         return as_of is not None and now - as_of <= max_age_s
 
     groups, entries = demand["groups"], supply["entries"]
-    found: dict[str, Any] = dict.fromkeys(
-        ("idle_jobs", "idle_cores", "glidein_cores", "glidein_cores_claimed", "other_cores", "other_cores_claimed")
-    )
+    found: dict[str, Any] = dict.fromkeys(POOL_FIELDS)
     if is_known(demand["as_of"]):
         found["idle_jobs"] = sum(group["count"] for group in groups)
         found["idle_cores"] = sum(group["count"] * group["cpus"] for group in groups)
     if is_known(supply["as_of"]):
         found["glidein_cores"] = sum(entry["cpus"] for entry in entries)
         found["glidein_cores_claimed"] = sum(entry["cpus_claimed"] for entry in entries)
-        found["other_cores"] = supply["others_cpus"]
-        found["other_cores_claimed"] = supply["others_cpus_claimed"]
     return found
 
 
@@ -58,73 +54,51 @@ def site_records(
             "queued": _sum(entry["queued"] for entry in reported),
             "running": _sum(entry["running"] for entry in reported),
             "registered": sum(entry["registered"] for entry in own) if supply_known else None,
-            "cpus": sum(entry["cpus"] for entry in own) if supply_known else None,
-            "cpus_claimed": sum(entry["cpus_claimed"] for entry in own) if supply_known else None,
         }
     return found
 
 
 class HistoryRecorder:
-    """The thread that records and downsamples the history. A failure is logged, and the work is retried 15 s later."""
+    """The history's records and their downsampling, every INTERVAL_S seconds (background.py)."""
 
-    def __init__(self, state: AppState) -> None:
-        self._state = state
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
-        self._logged = ""
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
-    def stop(self, timeout: float = 1.0) -> None:
-        """Stop the thread, and wait at most `timeout` seconds for it."""
-        self._stop.set()
-        self._thread.join(timeout)
+    def work(self) -> None:
+        """Do all that is due."""
+        self.record()
+        self.delete_revoked()
 
     def record(self) -> bool:
         """Add a record if one is due, and downsample old ones. Return whether a record was added."""
-        state, now = self._state, self._state.clock()
-        recorded = state.history.is_due(now) and self._record(now)
-        state.history.downsample(now)
-        state.glidein_usage.delete_old(now)
-        state.core_hours.delete_old(now)
+        server, now = self._server, self._server.clock()
+        recorded = server.history.is_due(now) and self._record(now)
+        server.history.downsample(now)
+        server.ended_glideins.delete_old(now)
+        server.core_hours.delete_old(now)
         return recorded
 
     def delete_revoked(self) -> list[str]:
         """Remove the reports and leases of sites that have no token, and return the names of these sites."""
-        reports, leases = self._state.reports, self._state.leases
+        reports, leases = self._server.reports, self._server.leases
         # Read before the tokens, so that a site whose token is created in between does not count as a site without one.
         known = set(reports.reports()) | {row["site"] for row in leases.rows()}
         known |= {client["site"] for client in reports.monitoring().values()}
-        revoked = sorted(known - {row["name"] for row in self._state.tokens.rows() if row["kind"] == "site"})
+        revoked = sorted(known - {row["name"] for row in self._server.tokens.rows() if row["kind"] == "site"})
         for site in revoked:
             reports.delete(site)
             leases.release(site)
-            self._state.site_owners.release(site)
+            self._server.site_owners.release(site)
             log.info("site %s no longer has a token: its last report and its leases are removed", site)
         return revoked
 
     def _record(self, now: float) -> bool:
-        state, settings = self._state, self._state.settings
-        snapshot = state.pool_state.snapshot()
+        server, settings = self._server, self._server.settings
+        snapshot = server.pool_state.snapshot()
         age = settings.max_age_seconds
         pool = pool_record(snapshot.results.demand(), snapshot.supply, now, age)
-        sites = site_records(state.reports.reports(), snapshot.supply, now, settings.silent_seconds, age)
-        return state.history.record(now, pool, sites, state.reports.launched())
-
-    def _run(self) -> None:
-        while not self._stop.wait(INTERVAL_S):
-            try:
-                self._state.tokens.store_uses()
-                self.record()
-                self.delete_revoked()
-                self._logged = ""
-            except Exception as error:  # noqa: BLE001 - the thread continues when the database can be used again
-                message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-                if message != self._logged:
-                    log.warning("the history cannot be recorded: %s", message)
-                self._logged = message
+        sites = site_records(server.reports.reports(), snapshot.supply, now, settings.silent_seconds, age)
+        return server.history.record(now, pool, sites)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

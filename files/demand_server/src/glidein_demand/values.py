@@ -14,3 +14,6 @@ MAX_WHOLE = 2**53
 
 Key = tuple[str, str, str]
 """Site, entry, shape."""
+
+OTHER_MACHINES = ""
+"""In place of a site's name in the account of core-hours: the machines of the pool that are not glideins."""

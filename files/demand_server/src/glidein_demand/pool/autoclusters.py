@@ -12,22 +12,11 @@ When a significant attribute is added, the schedd assigns all ids anew: see `_Au
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import classad2
 
-
-class Schedd(Protocol):
-    """The queries of a schedd that are needed here."""
-
-    def first(self, constraint: str, projection: list[str]) -> classad2.ClassAd | None:
-        """Return one job that satisfies the constraint, or None."""
-
-    def grouped(self, constraint: str, projection: list[str]) -> Iterable[classad2.ClassAd]:
-        """Return one ad for each combination of values, with JobCount and JobIds (QueryOpts.GroupBy)."""
-
-    def autoclusters(self) -> Iterable[classad2.ClassAd]:
-        """Return one ad for each autocluster of the schedd (QueryOpts.AutoCluster)."""
+from .schedd_client import Schedd
 
 
 def rows(

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The cores that jobs have claimed in glideins, by user, project and VO, from the ads of claimed slots.
+"""The cores that jobs have claimed, in glideins by user, project and VO, from the ads of claimed slots.
 
 The schedd sets a job's x509UserProxyVOName from its VOMS proxy and AuthTokenIssuer from the token that submitted it;
 users cannot set them (HTCondor's SYSTEM_SECURE_JOB_ATTRS). They choose AccountingGroup and ProjectName.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..values import Key
+from ..values import OTHER_MACHINES, Key
 from .slots import Slot, positive_int
 
 ATTRIBUTES = ("RemoteOwner", "AccountingGroup", "ProjectName", "x509UserProxyVOName", "AuthTokenIssuer")
@@ -25,20 +25,24 @@ MAX_NAME = 128
 
 
 def claimed_cores(
-    glideins: Mapping[Key, Iterable[Slot]], vo: str = "", token_vos: Mapping[str, str] = MappingProxyType({})
+    glideins: Mapping[Key, Iterable[Slot]],
+    vo: str = "",
+    token_vos: Mapping[str, str] = MappingProxyType({}),
+    others: int = 0,
 ) -> list[list[Any]]:
-    """Return [site, entry, user, project, VO, cores] of all claimed slots; "" is unknown.
+    """Return [site, entry, shape, user, project, VO, cores] of all claimed slots; "" is unknown.
 
-    vo, token_vos: the settings pool.vo and pool.token_vos.
+    vo, token_vos: the settings pool.vo and pool.token_vos. others: the claimed cores of other machines, which become
+    one row of the site OTHER_MACHINES.
     """
-    found: dict[tuple[str, str, str, str, str], int] = {}
-    for (site, entry, _shape), slots in glideins.items():
+    found: dict[tuple[str, ...], int] = {(OTHER_MACHINES, "", "", "", "", ""): others} if others else {}
+    for place, slots in glideins.items():
         for slot in slots:
             if slot.get("State") == "Claimed" and slot.get("SlotType") != "Partitionable":
                 user = _name(slot, "RemoteOwner")
                 project = project_of(_name(slot, "AccountingGroup"), user) or _name(slot, "ProjectName")
                 own_vo = _name(slot, "x509UserProxyVOName") or token_vos.get(_name(slot, "AuthTokenIssuer"), vo)
-                key = (site, entry, user, project, own_vo)
+                key = (*place, user, project, own_vo)
                 found[key] = found.get(key, 0) + positive_int(slot, "Cpus")
     return [[*key, cores] for key, cores in sorted(found.items())]
 

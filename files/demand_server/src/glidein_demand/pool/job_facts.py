@@ -8,11 +8,12 @@ Runs in the processes of queries.py only.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import classad2
 
 from . import jobs, late_materialization
+from .schedd_client import Schedd
 
 MAX_TEXT = 500
 """The longest text of a job that is returned, such as the reason of a hold."""
@@ -38,20 +39,10 @@ _VALUES: Mapping[str, tuple[str, type]] = {
 HISTORY_ATTRIBUTES = ["ClusterId", "ProcId", *(attribute for attribute, _type in _VALUES.values())]
 
 
-class Schedd(Protocol):
-    """The queries of a schedd that `read` makes; query_handlers._Schedd has them."""
-
-    def first(self, constraint: str, projection: list[str]) -> Any:
-        """Return the first job's ad, or None."""
-
-    def clusters(self, constraint: str) -> list[Any]:
-        """Return the complete ads of clusters."""
-
-
 def read(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
     """Return {"facts": the facts about the job query["cluster"].query["proc"], or None if the queue does not have it}.
 
-    The query has the settings of refresh.demand_queries, like the query of the schedd's demand.
+    The query has the settings of queries.demand_queries, like the query of the schedd's demand.
     """
     cluster, proc = int(query["cluster"]), int(query["proc"])
     ad = schedd.first(f"ClusterId == {cluster} && ProcId == {proc}", [])

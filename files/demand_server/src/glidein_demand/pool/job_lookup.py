@@ -13,8 +13,7 @@ from typing import Any
 
 from ..config import Settings
 from . import schedds
-from .queries import QueryError
-from .refresh import MAX_PARALLEL_QUERIES, RunQuery, demand_queries, schedds_query
+from .queries import MAX_PARALLEL_QUERIES, QueryError, RunQuery, demand_queries, schedds_query
 
 MAX_TIMEOUT_S = 10
 """The time limit of one query. Meanwhile, it occupies a thread of the server."""

@@ -14,9 +14,8 @@ quota, so it does not reject them (HTCondor 23.9).
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Callable, NamedTuple, Protocol
+from typing import Any, Callable, NamedTuple
 
 from ..values import Key
 from . import free_slots
@@ -45,22 +44,6 @@ class OldestJob(NamedTuple):
 
 PassedOver = tuple[Key, str]
 """(site, entry, shape), and the id of a group that was passed over at its glideins."""
-
-
-class Store(Protocol):
-    """The interface of store.passed_over_groups.PassedOverGroups."""
-
-    def add(self, found: Iterable[PassedOver], now: int) -> None: ...
-
-    def reopen(self, groups: Collection[str], now: int) -> None: ...
-
-    def closed(self, now: float) -> dict[Key, dict[str, dict[str, Any]]]: ...
-
-
-class Leases(Protocol):
-    """The interface of store.leases.Leases."""
-
-    def rows(self) -> list[dict[str, Any]]: ...
 
 
 def empty_glideins(
@@ -127,39 +110,33 @@ def passed_over(
 
 
 class PassedOverDetector:
-    """The detector, with its state between two refreshes. Safe from many threads."""
+    """The detector, with its state between two refreshes. `empty_glideins`: of the last supply query."""
 
-    def __init__(self, store: Store, leases: Leases) -> None:
-        self._store = store
-        self._leases = leases
-        self._lock = threading.Lock()
-        self._empty_glideins: list[Any] = []
+    def __init__(self) -> None:
+        self.empty_glideins: list[Any] = []
         self._ordered: dict[tuple[str, str], dict[str, int]] = {}
         self._oldest_jobs: dict[tuple[str, str], OldestJob] = {}
 
-    def store_empty_glideins(self, rows: list[Any]) -> None:
-        """Store the rows of empty_glideins of the last supply query."""
-        with self._lock:
-            self._empty_glideins = rows
+    def detect(
+        self,
+        leases: Iterable[Mapping[str, Any]],
+        closed: Collection[str],
+        groups: Callable[[], Iterable[Mapping[str, Any]]],
+        cycles: Iterable[int],
+        now: int,
+    ) -> tuple[set[str], list[PassedOver]]:
+        """Return (the closed groups that have new jobs, what was passed over). Call it at the end of a refresh.
 
-    def detect(self, groups: Callable[[], Iterable[Mapping[str, Any]]], cycles: Iterable[int], now: int) -> None:
-        """Store the groups that were passed over. Call it at the end of a refresh.
-
-        groups() returns the groups of each submitter (QueryResults.by_submitter); it is called if needed.
+        leases: Leases.rows(); closed: ids of the groups that are closed now; groups() returns the groups of each
+        submitter (QueryResults.by_submitter), and is called if needed.
         """
-        with self._lock:
-            self._ordered = _updated_orders(self._ordered, self._leases.rows(), now)
-            closed = {group for groups_of_key in self._store.closed(now).values() for group in groups_of_key}
-            wanted = {group for row in self._empty_glideins for group in self._ordered.get((row[0], row[1]), ())}
-            known = self._oldest_jobs
-            wanted |= closed
-            self._oldest_jobs = _oldest_jobs(known, groups() if wanted else (), wanted, now)
-            changed = closed & _with_new_jobs(known, self._oldest_jobs)
-            found = passed_over(self._empty_glideins, self._oldest_jobs, cycles, self._ordered, now)
-        if changed:
-            self._store.reopen(changed, now)
-        if found:
-            self._store.add(found, now)
+        self._ordered = _updated_orders(self._ordered, leases, now)
+        wanted = {group for row in self.empty_glideins for group in self._ordered.get((row[0], row[1]), ())}
+        wanted |= set(closed)
+        known = self._oldest_jobs
+        self._oldest_jobs = _oldest_jobs(known, groups() if wanted else (), wanted, now)
+        changed = set(closed) & _with_new_jobs(known, self._oldest_jobs)
+        return changed, passed_over(self.empty_glideins, self._oldest_jobs, cycles, self._ordered, now)
 
 
 def _updated_orders(

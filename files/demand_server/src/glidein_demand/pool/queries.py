@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Running of each query of an HTCondor daemon in a separate process.
+"""The queries of HTCondor's daemons, each of which runs in a separate process.
 
 HTCondor's Python bindings keep the interpreter's lock while they wait for a daemon, so a query inside the server would
 stop every request. A process can also be killed when a daemon hangs, and its end frees the memory of a large queue.
@@ -16,14 +16,26 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Iterable, Mapping
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, Callable
+
+from ..config import Settings
+from . import schedds
+
+MAX_PARALLEL_QUERIES = 4
+
+PROCESSORS = os.cpu_count() or 1
 
 NICE = 10
 """The least niceness of a query's process. Requests come first."""
 
 PRELOADED = ["htcondor2", "glidein_demand.cli", "glidein_demand.pool.query_handlers", __name__]
 """The modules that the fork server imports. Each process imports its main module, which is the command's."""
+
+
+RunQuery = Callable[[dict[str, Any], float], dict[str, Any]]
+"""Return the result of a query, or raise QueryError after so many seconds (Queries.run; tests use their own)."""
 
 
 class QueryError(Exception):
@@ -99,6 +111,65 @@ def run(query: dict[str, Any], timeout: float) -> dict[str, Any]:
 def one_line(text: object) -> str:
     """Return a text without line breaks and repeated spaces."""
     return " ".join(str(text).split())
+
+
+def schedds_query(settings: Settings) -> dict[str, Any]:
+    """Return the query of the collector for the pool's schedds."""
+    return {"type": "schedds", "collector": settings.collector}
+
+
+def demand_queries(
+    settings: Settings,
+    schedd: Mapping[str, Any],
+    by_requirements: bool,
+    requested_attributes: Iterable[str] = (),
+) -> list[dict[str, Any]]:
+    """Return the queries of a schedd (a row of schedds.from_ads) for its demand: parts that can run in parallel.
+
+    by_requirements: the value in the schedd's last result; see schedds.number_of_parts. requested_attributes: names of
+    job attributes that callers requested.
+    """
+    query = {
+        "type": "demand",
+        "schedd": schedd["name"],
+        "address": schedd["address"],
+        "constraint": settings.constraint,
+        "users": list(settings.users),
+        "attributes": list(settings.attributes),
+        "runtime_attributes": list(settings.runtime_attributes),
+        "requested_attributes": list(requested_attributes),
+        "rounding": {
+            "memory_mb": settings.memory_step_mb,
+            "memory_usage_mb": settings.memory_usage_step_mb,
+            "disk_mb": settings.disk_step_mb,
+            "disk_usage_mb": settings.disk_usage_step_mb,
+        },
+    }
+    parts = schedds.number_of_parts(schedd["idle"], by_requirements, PROCESSORS)
+    return [{**query, "part": [number, parts]} for number in range(parts)]
+
+
+def limits_query(settings: Settings) -> dict[str, Any]:
+    """Return the query of the negotiator for its limits on running jobs."""
+    return {"type": "limits", "collector": settings.collector}
+
+
+def supply_query(settings: Settings, now: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the query of the collector for the pool's machines. parameters: further ones of supply.read."""
+    query = {"type": "supply", "collector": settings.collector, "now": now, "max_sites": settings.max_sites}
+    return {**query, "vo": settings.vo, "token_vos": settings.token_vos, **parameters}
+
+
+def waits_query(settings: Settings, schedd: Mapping[str, Any], since: Any) -> dict[str, Any]:
+    """Return the query of a schedd for the jobs that have ended since the marker `since`; see job_waits.read."""
+    return {
+        "type": "waits",
+        "schedd": schedd["name"],
+        "address": schedd["address"],
+        "constraint": settings.constraint,
+        "users": list(settings.users),
+        "since": since,
+    }
 
 
 def _run_in_process(sender: Connection, query: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ Runs in the processes of queries.py only. A query's "type" selects the handler.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Iterable, MutableMapping
 from typing import Any
 
 from . import (
@@ -22,9 +22,7 @@ from . import (
     schedds,
     supply,
 )
-
-NO_PROC_ADS = 0x40
-"""`fetch_NoProcAds` of HTCondor's query_result_type.h: only the ads of clusters. The bindings have no name for it."""
+from .schedd_client import Schedd
 
 MAX_DIVIDED = 5000
 """The most rows of one result that are grouped by the attributes that callers requested."""
@@ -40,13 +38,13 @@ def run_query(query: dict[str, Any]) -> dict[str, Any]:
     htcondor2.reload_config()  # the fork server may have read the configuration days ago
     _make_authentication_optional(htcondor2.param)
     if query["type"] == "demand":
-        return read_demand(query, _Schedd(query["address"]))
+        return read_demand(query, Schedd(query["address"]))
     if query["type"] == "job":
-        return job_facts.read(query, _Schedd(query["address"]))
+        return job_facts.read(query, Schedd(query["address"]))
     if query["type"] == "job_history":
-        return job_facts.read_history(query, _Schedd(query["address"]).history)
+        return job_facts.read_history(query, Schedd(query["address"]).history)
     if query["type"] == "waits":
-        return job_waits.read(query, _Schedd(query["address"]).history)
+        return job_waits.read(query, Schedd(query["address"]).history)
     collector = htcondor2.Collector(query["collector"] or None)
     if query["type"] == "limits":
         return read_limits(collector)
@@ -95,7 +93,7 @@ def read_limits(collector: Any) -> dict[str, Any]:
 def read_demand(query: dict[str, Any], schedd: Any) -> dict[str, Any]:
     """Return one part of a schedd's demand: {"groups", "unreadable", "limit", "left", "by_requirements"}.
 
-    schedd: a _Schedd. groups, unreadable: see jobs.demand_groups; the others: see schedds.merge_parts.
+    schedd: a Schedd. groups, unreadable: see jobs.demand_groups; the others: see schedds.merge_parts.
     """
     extra, users, part = query["constraint"], query["users"], tuple(query["part"])
     attributes, runtime = query["attributes"], query["runtime_attributes"]
@@ -126,48 +124,6 @@ def read_demand(query: dict[str, Any], schedd: Any) -> dict[str, Any]:
         "counters": removals.counters(about),
         "idle": idle,
     }
-
-
-class _Schedd:
-    """The queries of one schedd. address: schedds.ADDRESS of its ad; with it, no query of the collector is needed."""
-
-    def __init__(self, address: dict[str, Any]) -> None:
-        import classad2
-        import htcondor2
-
-        self._htcondor = htcondor2
-        self._ad = classad2.ClassAd(address)
-        self._schedd = htcondor2.Schedd(self._ad)
-
-    def own_counters(self) -> dict[str, int]:
-        """Return the schedd's present counters; those in the collector's ad are up to five minutes old.
-
-        The schedd compares ShadowsRunning, the running jobs that need a machine, with MAX_JOBS_RUNNING.
-        Return no other attribute of this ad: the schedd may send with it a secret that allows its holder to
-        administer the schedd (seen with 23.9).
-        """
-        names = ("MaxJobsRunning", "ShadowsRunning", "JobsUnmaterialized", *removals.ATTRIBUTES)
-        ads = self._htcondor.Collector(self._ad).query(self._htcondor.AdType.Schedd, projection=list(names))
-        own: Mapping[str, Any] = next((ad for ad in ads if ad.get("Name") == self._ad["Name"]), {})
-        return {name: own[name] for name in names if isinstance(own.get(name), int)}
-
-    def first(self, constraint: str, projection: list[str]) -> Any:
-        return next(iter(self._schedd.query(constraint, projection, limit=1)), None)
-
-    def grouped(self, constraint: str, projection: list[str]) -> list[Any]:
-        return self._schedd.query(constraint, projection, opts=self._htcondor.QueryOpts.GroupBy)
-
-    def autoclusters(self) -> list[Any]:
-        return self._schedd.query("true", [], opts=self._htcondor.QueryOpts.AutoCluster)
-
-    def clusters(self, constraint: str) -> list[Any]:
-        """Return complete ads of clusters: their values may refer to any of their attributes."""
-        return self._schedd.query(constraint, [], opts=self._htcondor.QueryOpts.IncludeClusterAd | NO_PROC_ADS)
-
-    def history(self, constraint: str, projection: list[str], most: int, since: str) -> list[Any]:
-        if since:
-            return self._schedd.history(constraint, projection, most, since)
-        return self._schedd.history(constraint, projection, most)
 
 
 def _plain(ads: Iterable[Any], names: Iterable[str]) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ class RequestedAttributes:
         self._requests: dict[str, dict[str, Any]] = {}
 
     def request(self, caller: str, names: list[str]) -> None:
-        """Replace the names that a caller requests. web/parameter_checks.py has checked them."""
+        """Replace the names that a caller requests. web/parameters.py has checked them."""
         with self._lock:
             self._requests[caller] = {"names": names, "time": self._clock()}
 

@@ -70,13 +70,15 @@ def read(query: Mapping[str, Any], fetch_ads: FetchAds) -> dict[str, Any]:
     pool = classify_slots(slots, query.get("token_sites", ()), query.get("max_sites", MAX_SITES))
     slot_states = free_slots.update_slot_states(query.get("slot_states", {}), slots)
     by_entry = machine_ads.slots_to_fetch(pool.glideins, map(tuple, query.get("sampled", ())), MAX_SAMPLES)
+    summary = summarise(pool, negotiators, slot_states, query["now"])
+    others = summary["others_cpus_claimed"]
     return {
-        **summarise(pool, negotiators, slot_states, query["now"]),
+        **summary,
         "slot_states": slot_states,
         "samples": _fetch(by_entry, pool, fetch_ads),
         "glideins": registered(pool),
         "empty_glideins": passed_over_detector.empty_glideins(pool.glideins, slot_states, query["now"]),
-        "job_cores": job_cores.claimed_cores(pool.glideins, query.get("vo", ""), query.get("token_vos", {})),
+        "job_cores": job_cores.claimed_cores(pool.glideins, query.get("vo", ""), query.get("token_vos", {}), others),
     }
 
 
@@ -185,18 +187,18 @@ def supply_result(
     summaries: Mapping[Key, Mapping[str, Any]],
     reports: Mapping[str, Mapping[str, Any]],
     with_token: bool,
-    work: Mapping[Key, Mapping[str, int]],
+    core_hours: Mapping[Key, Mapping[str, int]],
     closed: Mapping[Key, Mapping[str, Any]] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return the result of get_supply: `supply` (of `summarise`, with "as_of" and "error") with the stored data.
 
     samples: {(site, entry): ad} of the stored machine ads; summaries: {key: history}, Glideins.summary; reports:
-    {site: last report}; work: {key: sums} of the glideins' usage; closed: PassedOverGroups.closed. Entries that only
+    {site: last report}; core_hours: {key: sums}, CoreHours.recent; closed: PassedOverGroups.closed. Entries that only
     these have are in the result, with nothing registered. Only callers with a token get samples, which describe a
     site's machines, and problems, which name identities.
     """
     entries = {(entry["site"], entry["entry"], entry["shape"]): entry for entry in supply["entries"]}
-    keys = set(entries).union(summaries, work, closed)
+    keys = set(entries).union(summaries, core_hours, closed)
     for site, report in reports.items():
         keys.update((site, entry["entry"], entry["shape"]) for entry in report["entries"])
     with_shape = {(site, entry) for site, entry, _shape in keys}
@@ -211,7 +213,7 @@ def supply_result(
                 **(entries.get(key) or _entry(key, [], lambda _slot: False, 0)),
                 "sample": samples.get(key[:2]) if with_token else None,
                 "history": summaries.get(key),
-                "work": work.get(key),
+                "core_hours": core_hours.get(key),
                 "passed_over_groups": closed.get(key, {}) if with_token else {},
             }
             for key in sorted(keys)

@@ -1,54 +1,60 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Core-hours: of glideins, which sites charge, from reports; and of jobs, by user, project and VO, from claimed slots.
+"""The account of core-hours: of glideins, which sites charge, from reports; and of jobs, from claimed slots.
 
 The last reading and the sums that it led to are stored in one transaction. So a restart of the server, or a report that
-is sent again, counts nothing twice, and the next reading covers the time since the last one that was stored. The rules
-are in core_seconds.py.
+is sent again, counts nothing twice, and the next reading covers the time since the last one that was stored.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
-from sqlalchemy import Connection, delete, func, select, tuple_
+from sqlalchemy import Connection, Table, case, delete, func, select
 
+from ..values import OTHER_MACHINES, Key
 from . import schema
-from .core_seconds import DAY_S, MOST_CORES, Reading, by_day, glidein_core_seconds, month_of, year_of
 from .database import Database, upsert
+from .periods import DAY_S, HOUR_S, begin_of, month_of, year_of
 
-DAY, MONTH, YEAR, EVER = range(4)
-"""The levels of sums. `time` of a row is the beginning of its day, month or year (UTC), and 0 for all time."""
+HOUR, DAY, MONTH, EVER = range(4)
+"""The levels of sums. `time` of a row is the beginning of its hour, day or month (UTC), and 0 for all time."""
 
-MOST_KEYS_OF_A_SITE = 1000
+RECENT_DAYS = 7
+"""The days that recent() covers: whole days of UTC, including today."""
+
+MAX_KEYS_OF_A_SITE = 1000
 """The most (entry, shape) of a site that have a reading. Glideins of further ones are not counted."""
 
-MOST_ROWS_OF_A_SAMPLE = 2000
-"""The most (site, entry, user, project, VO) of one result of the collector. Others count for the user "" and so on."""
-
-MOST_ROWS_OF_A_SITE = 5000
-"""The most (entry, user, project, VO) of a site that are stored for one day, one month, or all time.
+MAX_JOB_KEYS_OF_A_SITE = 5000
+"""The most (entry, shape, user, project, VO) of a site that are stored.
 
 Further ones count for the user, project and VO "": the names come from machine ads, so a site could invent names.
 """
 
+MAX_CORES = 10**9
+"""The most cores of one row, so that sums fit into the database's integers."""
+
 JOB_NAMES = frozenset(("user", "project", "vo"))
 """The keys of sums that only jobs have."""
 
+KEEP_HOURS_S = 2 * DAY_S
 KEEP_READINGS_S = 60 * DAY_S
+
+LONGEST_GAP_S = 3600
+"""If two reports are further apart, the mean of their counts is no estimate: the glideins' starts are used instead."""
 
 SHORTEST_LIMIT_S = 900
 """A result of the collector counts for the time since the last one, at most for this time or two refreshes."""
 
 _DELETE_EVERY_S = 3600
-_GLIDEIN_KEYS = ("level", "time", "site", "entry", "shape")
-_JOB_KEYS = ("level", "time", "site", "entry", "user", "project", "vo")
+_TABLES = {"glidein_core_s": schema.glidein_core_time, "job_core_s": schema.job_core_time}
 
 
 class CoreHours:
-    """Sums of core-seconds by day, month and year. Safe from many threads and processes. Methods that store commit."""
+    """Sums of core-seconds by period. Safe from many threads and processes. Methods that store commit."""
 
     def __init__(
         self, db: Database, clock: Callable[[], float] = time.time, keep_days: int = 400, refresh_s: int = 300
@@ -64,34 +70,30 @@ class CoreHours:
 
         Entries without the number of running glideins or of their cores keep their last reading.
         """
-        counted = {
-            (entry["entry"], entry["shape"]): entry
-            for entry in report["entries"]
-            if entry.get("running") is not None and entry.get("cpus") is not None
-        }
-        if not counted:
-            return
         site, table = report["site"], schema.glidein_reading
         with self._db.begin() as connection:
             stored = connection.execute(select(table).where(table.c.site == site))
             known = {(row.entry, row.shape): Reading(row.received, row.cpus, row.running) for row in stored}
             sums = []
             readings: list[dict[str, Any]] = []
-            for key, entry in counted.items():
-                last = known.get(key)
-                if last is None and len(known) + len(readings) >= MOST_KEYS_OF_A_SITE:
+            for entry in report["entries"]:
+                if entry.get("running") is None or entry.get("cpus") is None:
+                    continue
+                key = (site, entry["entry"], entry["shape"])
+                last = known.get(key[1:])
+                if last is None and len(known) + len(readings) >= MAX_KEYS_OF_A_SITE:
                     continue
                 new = Reading(received, entry["cpus"], entry["running"])
                 ages = [(max(0, report["as_of"] - start), number) for start, number in entry["running_since"] or ()]
-                for day, core_s in glidein_core_seconds(last, new, ages).items() if last else ():
-                    sums.append(({"site": site, "entry": key[0], "shape": key[1]}, day, core_s))
-                readings.append({"site": site, "entry": key[0], "shape": key[1], **new._asdict()})
+                for hour, core_s in glidein_core_seconds(last, new, ages).items() if last else ():
+                    sums.append((key, hour, core_s))
+                readings.append({**dict(zip(("site", "entry", "shape"), key)), **new._asdict()})
             if readings:
                 connection.execute(upsert(connection, table, ["site", "entry", "shape"]), readings)
-            _add(connection, schema.glidein_core_time, _GLIDEIN_KEYS, _by_level((DAY, MONTH, YEAR, EVER), sums))
+            _add(connection, schema.glidein_core_time, sums, received)
 
     def jobs_seen(self, rows: Iterable[Sequence[Any]], now: int) -> None:
-        """Add the core-seconds of the jobs in a result of the collector: [site, entry, user, project, VO, cores].
+        """Add the core-seconds of the jobs in a result of the collector, rows of job_cores.claimed_cores.
 
         Each count stands for the time since the last result, at most for SHORTEST_LIMIT_S or two refreshes.
         """
@@ -102,12 +104,11 @@ class CoreHours:
                 return
             begin = max(last, now - self._longest_s)
             sums = [
-                ({"site": site, "entry": entry, "user": user, "project": project, "vo": vo}, day, core_s)
-                for site, entry, user, project, vo, cores in _largest(rows)
-                for day, core_s in by_day(begin, now, min(MOST_CORES, cores)).items()
+                (key, hour, core_s)
+                for key, cores in _bounded(connection, rows).items()
+                for hour, core_s in by_hour(begin, now, min(MAX_CORES, cores)).items()
             ]
-            by_level = _bounded(connection, _by_level((DAY, MONTH, EVER), sums))
-            _add(connection, schema.job_core_time, _JOB_KEYS, by_level)
+            _add(connection, schema.job_core_time, sums, now)
 
     def current(self, now: float | None = None) -> dict[str, Any]:
         """Return the glideins' core-seconds of this month and year, for get_supply.
@@ -119,109 +120,170 @@ class CoreHours:
         now = self._clock() if now is None else now
         month, year = month_of(now), year_of(now)
         column = schema.glidein_core_time.c
-        rows: dict[tuple[str, str, str], dict[str, Any]] = {}
-        empty = {"month_core_s": 0, "year_core_s": 0, "read_at": None, "cores": 0}
+        key = (column.site, column.entry, column.shape)
+        this_month = func.sum(case((column.time == month, column.core_s), else_=0))
+        this_year = select(*key, this_month, func.sum(column.core_s)).where(
+            column.level == MONTH, column.time >= year, column.time <= month
+        )
+        rows: dict[Key, dict[str, Any]] = {}
         with self._db.read() as connection:
-            for name, level, begin in (("month_core_s", MONTH, month), ("year_core_s", YEAR, year)):
-                query = select(column.site, column.entry, column.shape, column.core_s)
-                for *key, core_s in connection.execute(query.where(column.level == level, column.time == begin)):
-                    rows.setdefault(tuple(key), dict(empty))[name] = core_s
+            for site, entry, shape, month_s, year_s in connection.execute(this_year.group_by(*key)):
+                sums = {"month_core_s": int(month_s), "year_core_s": int(year_s)}
+                rows[(site, entry, shape)] = {**sums, "read_at": None, "cores": 0}
             readings = connection.execute(select(schema.glidein_reading)).all()
         for one in readings:
-            cores = Reading(one.received, one.cpus, one.running).cores
-            rows.setdefault((one.site, one.entry, one.shape), dict(empty)).update(read_at=one.received, cores=cores)
+            row = rows.setdefault((one.site, one.entry, one.shape), {"month_core_s": 0, "year_core_s": 0})
+            row.update(read_at=one.received, cores=Reading(one.received, one.cpus, one.running).cores)
         entries = [{"site": key[0], "entry": key[1], "shape": key[2], **row} for key, row in sorted(rows.items())]
         return {"month": month, "year": year, "entries": entries}
 
     def sums(self, level: int, since: int, until: int, by: Sequence[str]) -> list[dict[str, Any]]:
-        """Return [{"time", <each of `by`>, "glidein_core_s", "job_core_s"}], sorted.
+        """Return [{"time", <each of `by`>, "glidein_core_s", "job_core_s"}] of glideins and their jobs, sorted.
 
-        level: DAY or MONTH; since, until: of `time`, both included; by: of site, entry, user, project and vo. If `by`
-        has one of JOB_NAMES, glidein_core_s is left out: a glidein runs jobs of several users.
+        level: HOUR, DAY or MONTH; since, until: of `time`, both included; by: of site, entry, shape, user, project and
+        vo. If `by` has one of JOB_NAMES, glidein_core_s is left out: a glidein runs jobs of several users.
         """
-        rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-        sources = [(schema.job_core_time, "job_core_s")]
-        if not JOB_NAMES.intersection(by):
-            sources.insert(0, (schema.glidein_core_time, "glidein_core_s"))
-        with self._db.read() as connection:
-            for table, name in sources:
-                keys = [table.c[key] for key in ("time", *by)]
-                found = connection.execute(
-                    select(*keys, func.sum(table.c.core_s))
-                    .where(table.c.level == level, table.c.time >= since, table.c.time <= until)
-                    .group_by(*keys)
-                )
-                for *key, core_s in found:
-                    row = rows.setdefault(tuple(key), dict.fromkeys((source[1] for source in sources), 0))
-                    row[name] = int(core_s)
-        return [{**dict(zip(("time", *by), key)), **row} for key, row in sorted(rows.items())]
+        by = ("time", *by)
+        return [{**dict(zip(by, key)), **row} for key, row in sorted(self._sums(level, since, until, by).items())]
 
-    def totals(self, by: Sequence[str]) -> dict[tuple[str, ...], dict[str, int]]:
+    def totals(self, by: Sequence[str]) -> dict[tuple[Any, ...], dict[str, int]]:
         """Return {values of `by`: {"glidein_core_s", "job_core_s"}} of all time; see `sums`."""
-        return {
-            tuple(row[key] for key in by): {name: row[name] for name in row if name.endswith("_core_s")}
-            for row in self.sums(EVER, 0, 0, by)
-        }
+        return self._sums(EVER, 0, 0, by)
+
+    def recent(self, now: float) -> dict[Key, dict[str, int]]:
+        """Return {(site, entry, shape): {"since": epoch, "glidein_core_s", "job_core_s"}} of RECENT_DAYS."""
+        since = begin_of(int(now), DAY_S) - (RECENT_DAYS - 1) * DAY_S
+        found = self._sums(DAY, since, int(now), ("site", "entry", "shape"))
+        return {(site, entry, shape): {"since": since, **row} for (site, entry, shape), row in found.items()}
+
+    def series(self, step_s: int, since: float) -> list[dict[str, int]]:
+        """Return [{"time", "glidein_core_s", "job_core_s", "other_core_s"}] per step, from that of `since` to now.
+
+        step_s: of an hour (for KEEP_HOURS_S), a day or a week. other_core_s: claimed cores of other machines. The list
+        is empty if nothing was counted.
+        """
+        first, last = begin_of(int(since), step_s), begin_of(int(self._clock()), step_s)
+        empty = dict.fromkeys((*_TABLES, "other_core_s"), 0)
+        rows = {time_s: {"time": time_s, **empty} for time_s in range(first, last + 1, step_s)}
+        level = HOUR if step_s == HOUR_S else DAY
+        is_empty = True
+        with self._db.read() as connection:
+            for name, table in _TABLES.items():
+                column = table.c
+                other = func.sum(case((column.site == OTHER_MACHINES, column.core_s), else_=0))
+                query = select(column.time, func.sum(column.core_s), other).where(
+                    column.level == level, column.time >= first, column.time < last + step_s
+                )
+                for time_s, all_s, other_s in connection.execute(query.group_by(column.time)):
+                    row = rows[begin_of(time_s, step_s)]
+                    row[name] += int(all_s - other_s)
+                    row["other_core_s"] += int(other_s)
+                    is_empty = False
+        return [] if is_empty else list(rows.values())
 
     def delete_old(self, now: float | None = None) -> None:
-        """Delete old sums per day and old readings, at most once an hour. Sums per month are kept."""
+        """Delete old sums per hour and day and old readings, at most once an hour. Sums per month are kept."""
         now = self._clock() if now is None else now
         if now < self._deleted + _DELETE_EVERY_S:
             return
         self._deleted = now
         with self._db.begin() as connection:
-            for table in (schema.glidein_core_time, schema.job_core_time):
-                connection.execute(delete(table).where(table.c.level == DAY, table.c.time < now - self._keep_s))
+            for table in _TABLES.values():
+                for level, keep_s in ((HOUR, KEEP_HOURS_S), (DAY, self._keep_s)):
+                    connection.execute(delete(table).where(table.c.level == level, table.c.time < now - keep_s))
             reading = schema.glidein_reading
             connection.execute(delete(reading).where(reading.c.received < now - KEEP_READINGS_S))
 
+    def _sums(self, level: int, since: int, until: int, by: Sequence[str]) -> dict[tuple[Any, ...], dict[str, int]]:
+        names = [name for name in _TABLES if name == "job_core_s" or not JOB_NAMES.intersection(by)]
+        rows: dict[tuple[Any, ...], dict[str, int]] = {}
+        with self._db.read() as connection:
+            for name in names:
+                column = _TABLES[name].c
+                keys = [column[key] for key in by]
+                within = (column.level == level, column.time >= since, column.time <= until)
+                query = select(*keys, func.sum(column.core_s)).where(*within, column.site != OTHER_MACHINES)
+                for *key, core_s in connection.execute(query.group_by(*keys)):
+                    rows.setdefault(tuple(key), dict.fromkeys(names, 0))[name] = int(core_s)
+        return rows
 
-def _largest(rows: Iterable[Sequence[Any]]) -> list[tuple[str, str, str, str, str, int]]:
-    """Return the rows with most cores; the others are added up by site and entry, for the user "" and so on."""
-    ordered = sorted((tuple(row) for row in rows), key=lambda row: (-row[5], row[:5]))
-    rest: dict[tuple[str, str], int] = {}
-    for site, entry, *_names, cores in ordered[MOST_ROWS_OF_A_SAMPLE:]:
-        rest[(site, entry)] = rest.get((site, entry), 0) + cores
-    return ordered[:MOST_ROWS_OF_A_SAMPLE] + [(*key, "", "", "", cores) for key, cores in rest.items()]
 
-
-def _bounded(connection: Connection, rows: Mapping[tuple[Any, ...], int]) -> dict[tuple[Any, ...], int]:
-    """Return {_JOB_KEYS: core-seconds} with at most MOST_ROWS_OF_A_SITE stored keys of each level, time and site."""
-    columns = [schema.job_core_time.c[name] for name in _JOB_KEYS]
-    place = tuple_(*columns[:3])
-    new: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-    for key in rows:
-        new.setdefault(key[:3], []).append(key)
-    periods = {key[:2] for key in rows}
-    counted = select(*columns[:3], func.count()).where(tuple_(*columns[:2]).in_(periods)).group_by(*columns[:3])
-    stored = {tuple(row[:3]): row[3] for row in connection.execute(counted)}
+def _bounded(connection: Connection, rows: Iterable[Sequence[Any]]) -> dict[tuple[Any, ...], int]:
+    """Return {key: cores} of the rows, with at most MAX_JOB_KEYS_OF_A_SITE stored keys of each site."""
+    columns = list(schema.job_core_time.primary_key)[2:]
+    known: dict[str, set[tuple[Any, ...]]] = {}
+    for stored in connection.execute(select(*columns).where(schema.job_core_time.c.level == EVER)):
+        known.setdefault(stored[0], set()).add(tuple(stored))
     found: dict[tuple[Any, ...], int] = {}
-    for where, keys in new.items():
-        room = MOST_ROWS_OF_A_SITE - stored.get(where, 0)
-        known: set[tuple[Any, ...]] = set()
-        if len(keys) > room:
-            known = {tuple(row) for row in connection.execute(select(*columns).where(place == where))}
-        for key in sorted(keys, key=lambda key: -rows[key]):
-            is_new = key not in known
-            kept = (*key[:4], "", "", "") if is_new and room <= 0 else key
-            room -= is_new
-            found[kept] = found.get(kept, 0) + rows[key]
+    for row in sorted(map(tuple, rows), key=lambda row: (-row[6], row)):
+        key, of_site = row[:6], known.setdefault(row[0], set())
+        if key not in of_site and len(of_site) >= MAX_JOB_KEYS_OF_A_SITE:
+            key = (*row[:3], "", "", "")
+        of_site.add(key)
+        found[key] = found.get(key, 0) + row[6]
     return found
 
 
-def _by_level(levels: Iterable[int], sums: Iterable[tuple[Any, int, int]]) -> dict[tuple[Any, ...], int]:
-    """Return {(level, time, *values of the key): core-seconds} of [(values of the key, day, core-seconds)]."""
+def _add(connection: Connection, table: Table, sums: Iterable[tuple[tuple[Any, ...], int, int]], now: int) -> None:
+    """Add [(values of the table's key after level and time, hour, core-seconds)] to the sums of all levels."""
     rows: dict[tuple[Any, ...], int] = {}
-    for values, day, core_s in sums:
-        for level in levels:
-            time_s = {DAY: day, MONTH: month_of(day), YEAR: year_of(day), EVER: 0}[level]
-            key = (level, time_s, *values.values())
-            rows[key] = rows.get(key, 0) + core_s
-    return rows
-
-
-def _add(connection: Connection, table: Any, keys: Sequence[str], rows: Mapping[tuple[Any, ...], int]) -> None:
-    """Add {values of `keys`: core-seconds} to the stored sums."""
+    for key, hour, core_s in sums:
+        times = {HOUR: hour, DAY: begin_of(hour, DAY_S), MONTH: month_of(hour), EVER: 0}
+        if hour < now - KEEP_HOURS_S:
+            del times[HOUR]
+        for period in times.items():
+            whole_key = (*period, *key)
+            rows[whole_key] = rows.get(whole_key, 0) + core_s
     if rows:
-        new = [{**dict(zip(keys, key)), "core_s": core_s} for key, core_s in rows.items()]
-        connection.execute(upsert(connection, table, list(keys), add=["core_s"]), new)
+        names = [column.name for column in table.primary_key]
+        new = [{**dict(zip(names, key)), "core_s": core_s} for key, core_s in rows.items()]
+        connection.execute(upsert(connection, table, names, add=["core_s"]), new)
+
+
+class Reading(NamedTuple):
+    """The running glideins of an entry and shape in one report. cpus: the cores of each."""
+
+    received: int
+    cpus: int
+    running: int
+
+    @property
+    def cores(self) -> int:
+        """Return the cores of all glideins."""
+        return min(MAX_CORES, self.cpus * self.running)
+
+
+def glidein_core_seconds(last: Reading, new: Reading, ages: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """Return {hour: core-seconds} of the glideins that ran between two reports.
+
+    ages: [(seconds since the start, glideins)] of the running glideins whose start is known.
+
+    The mean of both counts is used for the whole time. Each start and each end is thereby wrong by at most half of the
+    time between the reports, in either direction. After a gap of more than LONGEST_GAP_S, a glidein that still runs
+    counts since its start. One that ended in the gap, or whose start is unknown, counts for half of LONGEST_GAP_S.
+    """
+    gap_s = new.received - last.received
+    if gap_s <= LONGEST_GAP_S:
+        return by_hour(last.received, new.received, (last.cores + new.cores) / 2)
+    left, stayed = new.running, 0
+    half = LONGEST_GAP_S // 2
+    parts = []
+    for age_s, glideins in sorted(ages, reverse=True):
+        number = min(glideins, left)
+        left -= number
+        stayed += number if age_s >= gap_s else 0
+        parts.append((new.received - min(age_s, gap_s), new.received, Reading(0, new.cpus, number)))
+    parts.append((new.received - half, new.received, Reading(0, new.cpus, left)))
+    parts.append((last.received, last.received + half, Reading(0, last.cpus, max(0, last.running - stayed))))
+    found: dict[int, int] = {}
+    for begin, end, glideins_of_part in parts:
+        for hour, core_s in by_hour(begin, end, glideins_of_part.cores).items():
+            found[hour] = found.get(hour, 0) + core_s
+    return found
+
+
+def by_hour(begin: int, end: int, cores: float) -> dict[int, int]:
+    """Return {hour: core-seconds} of so many cores from `begin` to `end`."""
+    hours = range(begin_of(begin, HOUR_S), end, HOUR_S)
+    sums = {hour: round(cores * (min(end, hour + HOUR_S) - max(begin, hour))) for hour in hours}
+    return {hour: core_s for hour, core_s in sums.items() if core_s > 0}

@@ -87,7 +87,7 @@ class Glideins:
     def summary(
         self, now: int | None = None, endings: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({})
     ) -> dict[Key, dict[str, Any]]:
-        """Return {(site, entry, shape): history} for get_supply. endings: those of GlideinUsage.endings()."""
+        """Return {(site, entry, shape): history} for get_supply. endings: those of EndedGlideins.endings()."""
         now = self._now(now)
         with self._db.read() as connection:
             found = _load(connection, schema.glidein.c.first >= now - glidein_tracking.WINDOW_S)

@@ -1,26 +1,37 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The history: the pool and its sites over time, the waits of jobs, and the core-hours of glideins and others."""
+"""The history of the pool and its sites over time, and of the waits of jobs."""
 
 from __future__ import annotations
 
-import itertools
 import json
+import math
 import time
-from collections.abc import Mapping
-from typing import Any, Callable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Callable, NamedTuple, Optional
 
-from sqlalchemy import select
+from sqlalchemy import Connection, Select, Table, delete, func, literal, select
 
-from ..values import NAME
 from ..wait_buckets import quantile
-from . import downsampling, history_sql, schema
+from . import schema
 from .database import Database, upsert
-from .downsampling import DAY, LEVELS, Row
-from .schema import ALL_SITES, FINEST, POOL_FIELDS, SITE_FIELDS
+from .periods import DAY_S, WEEK_S, begin_of
+from .schema import ALL_SITES, POOL_FIELDS, SITE_FIELDS
 
-SPANS_AT_ONCE = 24
-"""The most spans that one call of downsample() processes: a day of spans, after the server was down."""
+Value = Optional[float]
+
+
+class Level(NamedTuple):
+    """One resolution: a row covers `step_s`. Rows older than `keep_s` are averaged into rows of the next level."""
+
+    step_s: int
+    keep_s: int
+
+
+LEVELS = (Level(300, 2 * DAY_S), Level(3600, 30 * DAY_S), Level(21600, 0))
+"""Finest first. The last is kept for state.keep_history_days."""
+
+_STEPS = (300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 
 
 class History:
@@ -29,67 +40,47 @@ class History:
     def __init__(self, db: Database, clock: Callable[[], float] = time.time, keep_days: int = 400) -> None:
         self._db = db
         self._clock = clock
-        self._keep = keep_days * DAY
+        self._keep_s = keep_days * DAY_S
 
     def is_due(self, now: float) -> bool:
         """Return whether record() would store a record now."""
         with self._db.read() as connection:
-            return not history_sql.is_recorded(connection, _slot(now))
+            return not _is_recorded(connection, begin_of(int(now), LEVELS[0].step_s))
 
-    def record(
-        self,
-        now: float,
-        pool: Mapping[str, float | None],
-        sites: Mapping[str, Mapping[str, float | None]],
-        launched: Mapping[str, int] | None = None,
-    ) -> bool:
+    def record(self, now: float, pool: Mapping[str, Value], sites: Mapping[str, Mapping[str, Value]]) -> bool:
         """Store POOL_FIELDS of the pool and SITE_FIELDS of each site, at most once in each 5 minutes of the clock.
 
-        A field that is missing or None is unknown, which is not zero. launched: {site: glideins launched ever}; its
-        growth since the last record becomes the field "launched". Return whether a record was stored.
+        A field that is missing or None is unknown, which is not zero. Return whether a record was stored.
         """
-        slot = _slot(now)
+        key = {"level": 0, "time": begin_of(int(now), LEVELS[0].step_s)}
+        rows = {site: {field: values.get(field) for field in SITE_FIELDS} for site, values in sites.items()}
+        rows[ALL_SITES] = {field: _sum(row[field] for row in rows.values()) for field in SITE_FIELDS}
         with self._db.begin() as connection:
-            if history_sql.is_recorded(connection, slot):
+            if _is_recorded(connection, key["time"]):
                 return False
-            key = {"level": FINEST, "time": slot, "samples": 1}
-            connection.execute(schema.history_pool.insert(), [{**key, **history_sql.only(pool, POOL_FIELDS)}])
-            # A machine's ad may have an invalid site name: it counts in the sum, and has no series.
-            named = {name: values for name, values in sites.items() if NAME.match(name)}
-            ids = history_sql.ids_of(connection, named)
-            new = history_sql.newly_launched(connection, launched or {})
-            of_sites = {
-                name: {**values, "launched": new[name]} if name in new else values for name, values in sites.items()
-            }
-            rows = [{**key, "site": ids[name], **history_sql.only(of_sites[name], SITE_FIELDS)} for name in named]
-            everything = downsampling.total(of_sites.values(), SITE_FIELDS)
-            connection.execute(schema.history_site.insert(), [{**key, "site": ALL_SITES, **everything}, *rows])
-            history_sql.add_work(connection, now, pool.get("glidein_cores_claimed"), pool.get("other_cores_claimed"))
+            of_pool = {field: pool.get(field) for field in POOL_FIELDS}
+            connection.execute(schema.history_pool.insert(), [{**key, **of_pool}])
+            connection.execute(
+                schema.history_site.insert(), [{**key, "site": site, **row} for site, row in rows.items()]
+            )
         return True
 
-    def downsample(self, now: float | None = None) -> bool:
-        """Replace old rows by coarser ones, at most SPANS_AT_ONCE spans. Return whether more are left.
-
-        Each span has its own transaction: if the process is killed, each span still counts once.
-        """
+    def downsample(self, now: float | None = None) -> None:
+        """Average old rows into those of the next level, and delete those older than the history is kept."""
         now = self._clock() if now is None else now
-        for _span in range(SPANS_AT_ONCE):
-            with self._db.read() as connection:
-                todo = history_sql.next_span(connection, now)
-            if todo is None:
-                break
+        for level, (fine, coarse) in enumerate(zip(LEVELS, LEVELS[1:])):
+            # Only whole steps of the next level are due, so that each is averaged once.
+            end = begin_of(int(now) - fine.keep_s, coarse.step_s)
+            if self._has_older(end, [level]):
+                with self._db.begin() as connection:
+                    _coarsen(connection, schema.history_pool, level, end)
+                    _coarsen(connection, schema.history_site, level, end)
+        forget = now - self._keep_s
+        if self._has_older(forget, range(len(LEVELS))):
             with self._db.begin() as connection:
-                # Another process may have processed the span since.
-                if history_sql.next_span(connection, now) == todo:
-                    history_sql.coarsen(connection, *todo)
-        else:
-            return True
-        with self._db.read() as connection:
-            forgets = history_sql.has_older(connection, now - self._keep)
-        if forgets:
-            with self._db.begin() as connection:
-                history_sql.delete_older(connection, now - self._keep)
-        return False
+                for table in (schema.history_pool, schema.history_site):
+                    connection.execute(delete(table).where(table.c.time < forget))
+                connection.execute(delete(schema.history_wait).where(schema.history_wait.c.day < forget - DAY_S))
 
     def pool_series(self, since: float, until: float, points: int = 400) -> dict[str, list[Any]]:
         """Return {"times": [epoch], <each of POOL_FIELDS>: [number|None]} in at most `points` equal steps.
@@ -97,12 +88,9 @@ class History:
         A time is the beginning of its step; None is unknown. The first and the last step have a record.
         """
         with self._db.read() as connection:
-            step, times = history_sql.times_of(connection, since, until, points)
-            found = connection.execute(
-                select(schema.history_pool).where(*history_sql.between(schema.history_pool, times, step))
-            ).all()
-        rows = [Row(row[1], row[2], tuple(row[3:])) for row in found]
-        return {"times": times, **downsampling.resample(rows, POOL_FIELDS, times, step)}
+            times = _times(connection, since, until, points)
+            found = connection.execute(_means(schema.history_pool, times)).all()
+        return {"times": list(times), **_columns(found, POOL_FIELDS, times)}
 
     def site_series(self, since: float, until: float, points: int = 400, top: int = 10) -> dict[str, Any]:
         """Return {"times": [epoch], "sites": {name: {field: [number|None]}}, "others": {field: [...]} or None}.
@@ -110,25 +98,18 @@ class History:
         "sites": SITE_FIELDS of the `top` sites with the most glideins queued or running, most first. "others": the sum
         of all other sites; None without other sites.
         """
+        column = schema.history_site.c
         with self._db.read() as connection:
-            step, times = history_sql.times_of(connection, since, until, points)
-            within = history_sql.between(schema.history_site, times, step)
-            names = history_sql.ranked(connection, within)
+            times = _times(connection, since, until, points)
+            names = _ranked(connection, times)
             shown = names[:top]
-            wanted = [ALL_SITES, *(number for number, _name in shown)]
-            found = connection.execute(
-                select(schema.history_site)
-                .where(*within, schema.history_site.c.site.in_(wanted))
-                .order_by(schema.history_site.c.site)
-            ).all()
-        rows = {
-            number: [Row(row[2], row[3], tuple(row[4:])) for row in mine]
-            for number, mine in itertools.groupby(found, key=lambda row: row[1])
-        }
-        series = {number: downsampling.resample(rows.get(number, ()), SITE_FIELDS, times, step) for number in wanted}
-        everything = series.pop(ALL_SITES)
-        others = downsampling.remainder(everything, series.values()) if len(names) > len(shown) else None
-        return {"times": times, "sites": {name: series[number] for number, name in shown}, "others": others}
+            query = _means(schema.history_site, times).where(column.site.in_([ALL_SITES, *shown]))
+            rows: dict[str, list[Any]] = {site: [] for site in (ALL_SITES, *shown)}
+            for row in connection.execute(query.add_columns(column.site).group_by(column.site)):
+                rows[row.site].append(row)
+        series = {site: _columns(found, SITE_FIELDS, times) for site, found in rows.items()}
+        others = remainder(series.pop(ALL_SITES), series.values()) if len(names) > len(shown) else None
+        return {"times": list(times), "sites": {site: series[site] for site in shown}, "others": others}
 
     def add_waits(self, schedd: str, marker: Any, waits: Mapping[Any, Mapping[Any, int]]) -> None:
         """Add jobs' waits, {day epoch: {bucket: jobs}} (wait_buckets.py), and store the marker, in one transaction.
@@ -155,11 +136,10 @@ class History:
         return None if found is None else json.loads(found)
 
     def weekly_waits(self) -> list[dict[str, Any]]:
-        """Return [{"week": epoch of Monday 00:00 UTC, "jobs": n, "p50_s": s, "p90_s": s}], oldest first."""
-        days: dict[int, dict[int, int]] = {}
-        with self._db.read() as connection:
-            for day, bucket, jobs in connection.execute(select(schema.history_wait)):
-                days.setdefault(day, {})[bucket] = jobs
+        """Return [{"week": Monday 00:00 UTC, "jobs", "p50_s", "p90_s"}] of jobs' waits, oldest first."""
+        weeks: dict[int, dict[int, int]] = {}
+        for (week, bucket), jobs in sorted(self._waits(0, WEEK_S).items()):
+            weeks.setdefault(week, {})[bucket] = jobs
         return [
             {
                 "week": week,
@@ -167,33 +147,126 @@ class History:
                 "p50_s": quantile(counts, 0.5),
                 "p90_s": quantile(counts, 0.9),
             }
-            for week, counts in downsampling.weekly(days).items()
+            for week, counts in weeks.items()
         ]
 
     def recent_waits(self, now: float | None = None) -> dict[int, int]:
         """Return {bucket: jobs} of the waits of yesterday and today (UTC)."""
         now = self._clock() if now is None else now
         total: dict[int, int] = {}
-        with self._db.read() as connection:
-            since = int(now) // DAY * DAY - DAY
-            for bucket, jobs in connection.execute(
-                select(schema.history_wait.c.bucket, schema.history_wait.c.jobs).where(
-                    schema.history_wait.c.day >= since
-                )
-            ):
-                total[bucket] = total.get(bucket, 0) + jobs
+        for (_day, bucket), jobs in self._waits(begin_of(int(now), DAY_S) - DAY_S, DAY_S).items():
+            total[bucket] = total.get(bucket, 0) + jobs
         return total
 
-    def weekly_share(self) -> list[dict[str, Any]]:
-        """Return [{"week", "glidein_core_hours", "other_core_hours"}] of claimed cores, oldest first."""
+    def _has_older(self, before: float, levels: Iterable[int]) -> bool:
+        column = schema.history_pool.c
         with self._db.read() as connection:
-            rows = connection.execute(select(schema.history_work).order_by(schema.history_work.c.week)).all()
-        return [
-            {"week": week, "glidein_core_hours": glidein / 3600, "other_core_hours": other / 3600}
-            for week, glidein, other in rows
+            oldest = connection.execute(select(func.min(column.time)).where(column.level.in_(levels))).scalar()
+        return oldest is not None and oldest < before
+
+    def _waits(self, since: int, step_s: int) -> dict[tuple[int, int], int]:
+        """Return {(beginning of a step, bucket): jobs}."""
+        column = schema.history_wait.c
+        begin = begin_of(column.day, step_s).label("begin")
+        query = select(begin, column.bucket, func.sum(column.jobs)).where(column.day >= since)
+        with self._db.read() as connection:
+            found = connection.execute(query.group_by("begin", column.bucket)).all()
+        return {(step, bucket): int(jobs) for step, bucket, jobs in found}
+
+
+def step_for(since: float, until: float, points: int, coarsest: int) -> int:
+    """Return the seconds per point: a round number, not less than `coarsest`, for at most `points` points."""
+    if points < 1:
+        raise ValueError(f"points must be at least 1, not {points}")
+    needed = max(coarsest, (until - since) / points)
+    for step in _STEPS:
+        if step >= needed:
+            return step
+    return math.ceil(needed / DAY_S) * DAY_S
+
+
+def remainder(
+    total: Mapping[str, Sequence[Value]], shown: Iterable[Mapping[str, Sequence[Value]]]
+) -> dict[str, list[Value]]:
+    """Return `total` minus the shown series, at least 0; None where the total is unknown."""
+    shown = list(shown)
+    return {
+        field: [
+            None if value is None else max(value - sum(one[field][index] or 0 for one in shown), 0)
+            for index, value in enumerate(values)
         ]
+        for field, values in total.items()
+    }
 
 
-def _slot(now: float) -> int:
-    """Return the beginning of the 5 minutes that include `now`."""
-    return int(now) // LEVELS[FINEST].step * LEVELS[FINEST].step
+def _is_recorded(connection: Connection, time_s: int) -> bool:
+    column = schema.history_pool.c
+    query = select(column.time).where(column.level == 0, column.time == time_s)
+    return connection.execute(query).first() is not None
+
+
+def _coarsen(connection: Connection, table: Table, level: int, end: int) -> None:
+    """Replace the rows of `level` from before `end` by their means in rows of the next level."""
+    keys = [column for column in table.primary_key if column.name not in ("level", "time")]
+    fields = [column for column in table.columns if not column.primary_key]
+    begin = begin_of(table.c.time, LEVELS[level + 1].step_s).label("begin")
+    fine = (table.c.level == level, table.c.time < end)
+    means = select(literal(level + 1), begin, *keys, *map(func.avg, fields)).where(*fine).group_by("begin", *keys)
+    # After the clock was set back, the next level may have a row for this time: the new row replaces it.
+    names = ["level", "time", *(column.name for column in (*keys, *fields))]
+    unique = [column.name for column in table.primary_key]
+    connection.execute(upsert(connection, table, unique).from_select(names, means))
+    connection.execute(delete(table).where(*fine))
+
+
+def _times(connection: Connection, since: float, until: float, points: int) -> range:
+    """Return the beginnings of the steps from the first to the last with a record; a step is at least the coarsest row.
+
+    Steps that begin before `since` are left out: they would show a part of their records.
+    """
+    column = schema.history_pool.c
+    coarsest = select(func.max(column.level)).where(column.time >= since, column.time < until)
+    level = connection.execute(coarsest).scalar() or 0
+    step = step_for(since, until, points, LEVELS[level].step_s)
+    first = math.ceil(since / step) * step
+    ends = select(func.min(column.time), func.max(column.time)).where(column.time >= first, column.time < until)
+    oldest, newest = connection.execute(ends).one()
+    return range(0, 0, step) if oldest is None else range(begin_of(oldest, step), newest + 1, step)
+
+
+def _means(table: Table, times: range) -> Select[Any]:
+    """Return the query for rows with the beginnings of the steps, as `begin`, and the means of the table's fields."""
+    begin = begin_of(table.c.time, times.step).label("begin")
+    fields = [func.avg(column).label(column.name) for column in table.columns if not column.primary_key]
+    return select(begin, *fields).where(*_within(table, times)).group_by("begin")
+
+
+def _within(table: Table, times: range) -> tuple[Any, ...]:
+    """Return the conditions for the rows of these steps. With all parts of the key, the database uses its index."""
+    end = times[-1] + times.step if times else 0
+    return (table.c.level.in_(range(len(LEVELS))), table.c.time >= times.start, table.c.time < end)
+
+
+def _columns(rows: Iterable[Any], fields: Sequence[str], times: range) -> dict[str, list[Value]]:
+    """Return {field: [value per time]} of rows with `begin`; None if no row has a value."""
+    by_time = {row.begin: row for row in rows}
+    return {field: [getattr(by_time.get(time_s), field, None) for time_s in times] for field in fields}
+
+
+def _ranked(connection: Connection, times: range) -> list[str]:
+    """Return the names of the sites with rows in these steps, ordered by glideins queued or running, most first."""
+    column = schema.history_site.c
+    glideins = func.sum(func.coalesce(column.queued, 0) + func.coalesce(column.running, 0))
+    # Grouped in the order of the primary key: the database need not sort up to a million rows.
+    query = select(column.level, column.site, glideins).where(*_within(schema.history_site, times))
+    sizes: dict[str, float] = {}
+    for level, site, size in connection.execute(query.group_by(column.level, column.site)):
+        sizes[site] = sizes.get(site, 0) + size * LEVELS[level].step_s
+    sizes.pop(ALL_SITES, None)
+    return sorted(sizes, key=lambda site: (-sizes[site], site))
+
+
+def _sum(values: Iterable[Value]) -> Value:
+    """Return the sum of the known values; None if all are unknown."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

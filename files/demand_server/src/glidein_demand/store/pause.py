@@ -11,44 +11,34 @@ from sqlalchemy import Connection, select
 
 from . import schema
 from .database import Database, upsert
-from .ttl_cache import CachedValue
 
 NOT_PAUSED: dict[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
 
 
 class Pause:
-    """The stored pause. Safe from many threads and processes.
-
-    A change by another process (`glidein-demand pause`) takes effect within half a second.
-    """
+    """The stored pause. Safe from many threads and processes."""
 
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._clock = clock
-        self.cache = CachedValue(self._load)
 
     def set(self, reason: str = "", by: str = "") -> dict[str, Any]:
         """Pause the server, or change the reason and keep `since` if it is paused. Return the state."""
         with self._db.begin() as connection:
             before = _read(connection)
             since = before["since"] if before["paused"] else int(self._clock())
-            _write(connection, {"paused": True, "since": since, "reason": reason, "by": by})
-        return dict(self.cache.reload())
+            state = {"paused": True, "since": since, "reason": reason, "by": by}
+            _write(connection, state)
+        return state
 
     def clear(self) -> dict[str, Any]:
         """End the pause. Return the state."""
         with self._db.begin() as connection:
             _write(connection, NOT_PAUSED)
-        return dict(self.cache.reload())
+        return dict(NOT_PAUSED)
 
-    def state(self, now: bool = False) -> dict[str, Any]:
-        """Return {"paused": bool, "since": epoch|None, "reason": str, "by": str}, at most half a second old.
-
-        now: read the database, so that a new pause takes effect at once.
-        """
-        return dict(self.cache.reload() if now else self.cache.get())
-
-    def _load(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
+        """Return {"paused": bool, "since": epoch|None, "reason": str, "by": str}."""
         with self._db.read() as connection:
             return _read(connection)
 

@@ -88,8 +88,9 @@ job_core_time = Table(
     metadata,
     Column("level", Integer, primary_key=True, autoincrement=False),
     Column("time", BigInteger, primary_key=True, autoincrement=False),
-    Column("site", String(64), primary_key=True),
+    Column("site", String(64), primary_key=True),  # values.OTHER_MACHINES, or a site
     Column("entry", String(64), primary_key=True),
+    Column("shape", String(64), primary_key=True),
     Column("user", String(128), primary_key=True),
     Column("project", String(128), primary_key=True),
     Column("vo", String(128), primary_key=True),
@@ -103,20 +104,7 @@ job_reading = Table(
     Column("time", BigInteger, nullable=False),
 )
 
-# glidein_usage.py
-USAGE_SUMS = ("glideins", "granted_core_s", "busy_core_s", "jobs", "jobs_failed")
-
-work = Table(
-    "work",
-    metadata,
-    Column("level", Integer, primary_key=True, autoincrement=False),
-    Column("time", BigInteger, primary_key=True, autoincrement=False),
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("shape", String(64), primary_key=True),
-    *(Column(name, BigInteger, nullable=False) for name in USAGE_SUMS),
-    sqlite_with_rowid=False,
-)
+# ended_glideins.py
 ended_glidein = Table(
     "ended_glidein",
     metadata,
@@ -134,6 +122,16 @@ ended_glidein = Table(
     Column("reason", Text, nullable=False),
     Index("ended_glidein_received", "received"),
 )
+# The numbers of all ended glideins and of their jobs, for counters in /metrics.
+ended_total = Table(
+    "ended_total",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("glideins", BigInteger, nullable=False),
+    Column("jobs", BigInteger, nullable=False),
+    Column("jobs_failed", BigInteger, nullable=False),
+)
 summaries_until = Table(
     "summaries_until",
     metadata,
@@ -141,61 +139,30 @@ summaries_until = Table(
     Column("until", Float, nullable=False),
 )
 
-# history.py, history_sql.py
-POOL_FIELDS = (
-    "idle_jobs", "idle_cores", "glidein_cores", "glidein_cores_claimed", "other_cores", "other_cores_claimed",
-)  # fmt: skip
-SITE_FIELDS = ("queued", "running", "registered", "launched", "cpus", "cpus_claimed")
+# history.py
+POOL_FIELDS = ("idle_jobs", "idle_cores", "glidein_cores", "glidein_cores_claimed")
+SITE_FIELDS = ("queued", "running", "registered")
 
-ALL_SITES = 0
-"""In place of a site's id: the sum over all sites, so that a sum of "other sites" does not read their rows."""
-
-FINEST = 0
-"""The level of rows that are not downsampled."""
+ALL_SITES = ""
+"""In place of a site's name: the sum over all sites, so that a sum of "other sites" does not read their rows."""
 
 history_pool = Table(
     "history_pool",
     metadata,
     Column("level", Integer, primary_key=True, autoincrement=False),
     Column("time", BigInteger, primary_key=True, autoincrement=False),
-    Column("samples", Integer, nullable=False),
     *(Column(field, Float) for field in POOL_FIELDS),
     sqlite_with_rowid=False,
 )
-# The key's order stores the rows of one site and level side by side: a series is one range. There may be a million
-# rows, therefore names are in a table of their own.
+# The key's order stores the rows of one site and level side by side: a series is one range of up to a million rows.
 history_site = Table(
     "history_site",
     metadata,
     Column("level", Integer, primary_key=True, autoincrement=False),
-    Column("site", Integer, primary_key=True, autoincrement=False),
+    Column("site", String(64), primary_key=True),
     Column("time", BigInteger, primary_key=True, autoincrement=False),
-    Column("samples", Integer, nullable=False),
     *(Column(field, Float) for field in SITE_FIELDS),
     sqlite_with_rowid=False,
-)
-history_site_name = Table(
-    "history_site_name",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", String(64), nullable=False, unique=True),
-    # How many of the glideins that the site's reports counted as launched are in the history's records.
-    Column("launched", BigInteger, nullable=False, default=0),
-)
-history_work = Table(
-    "history_work",
-    metadata,
-    Column("week", BigInteger, primary_key=True, autoincrement=False),
-    Column("glidein_core_s", Float, nullable=False),
-    Column("other_core_s", Float, nullable=False),
-)
-history_last_record = Table(
-    "history_last_record",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("time", Float, nullable=False),
-    Column("glidein_cores", Float),
-    Column("other_cores", Float),
 )
 history_wait = Table(
     "history_wait",
@@ -229,7 +196,8 @@ lease = Table(
     Column("jobs", BigInteger, nullable=False),
     Column("expires", BigInteger, nullable=False),
 )
-# Incremented by each claim in the claim's transaction: by it, a process sees that another process changed leases.
+
+# Incremented by each change of leases in its transaction: by it, a cached result is known to be current.
 lease_version = Table(
     "lease_version",
     metadata,

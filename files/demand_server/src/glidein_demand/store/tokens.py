@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 import logging
 import secrets as random_secrets
 import time
@@ -19,7 +18,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from ..values import NAME
 from . import schema
 from .database import Database
-from .ttl_cache import CachedValue
 
 KINDS = ("site", "reader")
 SECRET_BYTES = 32
@@ -41,15 +39,12 @@ class Token:
 
 
 class Tokens:
-    """The tokens. Safe from many threads and processes. Another process's change takes effect within half a second."""
+    """The tokens. Safe from many threads and processes."""
 
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._clock = clock
-        self.cache = CachedValue(self._load)
-        # {digest: hour of a use}: the uses to be stored, and those that were stored or whose write failed.
-        self._used: dict[str, int] = {}
-        self._noted: dict[str, int] = {}
+        self._noted: dict[str, int] = {}  # {digest: hour of the last use that was stored, or whose write failed}
 
     def create(self, name: str, kind: str = "site") -> str:
         """Make a token and return its secret (43 characters, safe in a URL), which is not stored.
@@ -63,7 +58,6 @@ class Tokens:
             if name in _rows_by_name(connection):
                 raise TokenError(f"{name} already has a token; revoke it first: glidein-demand token revoke {name}")
             connection.execute(schema.token.insert(), [self._row(name, kind, "command", digest(secret))])
-        self.cache.reload()
         return secret
 
     def install(
@@ -87,7 +81,6 @@ class Tokens:
             rows = [self._row(name, kind, origin or "command", wanted[name]) for name in names]
             if rows:
                 connection.execute(schema.token.insert(), rows)
-        self.cache.reload()
         return found
 
     def put(self, name: str, secret: str, kind: str = "site", check: bool = False) -> str:
@@ -102,14 +95,13 @@ class Tokens:
         """Revoke a token at once. Raise TokenError if the name is unknown."""
         with self._db.begin() as connection:
             gone = connection.execute(delete(schema.token).where(schema.token.c.name == name)).rowcount
-        self.cache.reload()
         if not gone:
             raise TokenError(f"unknown token {ascii(name)[:80]}; 'glidein-demand token list' shows all tokens")
 
     def rows(self) -> list[dict[str, Any]]:
         """Return [{"name", "kind", "origin", "created", "last_used"}] by name; times are epoch seconds.
 
-        last_used is rounded down to the hour, and stored some seconds after the use; None: never used.
+        last_used is rounded down to the hour; None: never used.
         """
         with self._db.read() as connection:
             found = _rows_by_name(connection)
@@ -121,48 +113,31 @@ class Tokens:
             return connection.execute(select(schema.token.c.created).where(schema.token.c.name == name)).scalar() or 0
 
     def identify(self, secret: str) -> Token | None:
-        """Return the token that has this secret, or None; without a write, and seldom with a query."""
-        given = digest(secret)
-        # The time of a dict lookup may reveal a part of the digest, but a part of a hash reveals nothing of the secret.
-        found = self.cache.get().get(given)
-        if found is None or not hmac.compare_digest(found[0], given):
+        """Return the token that has this secret, or None. The first use in an hour is stored."""
+        given, column = digest(secret), schema.token.c
+        # The time of a look-up may reveal a part of the digest, but a part of a hash reveals nothing of the secret.
+        query = select(column.name, column.kind, column.last_used).where(column.digest == given)
+        with self._db.read() as connection:
+            found = connection.execute(query).first()
+        if found is None:
             return None
         hour = int(self._clock()) // USED_STEP_S * USED_STEP_S
-        if hour > max(found[2], self._noted.get(given, 0)):
-            self._used[given] = hour
-        return found[1]
+        if hour > max(found.last_used or 0, self._noted.get(given, 0)):
+            self._noted[given] = hour
+            self._store_use(given, hour)
+        return Token(found.name, found.kind)
 
-    def store_uses(self) -> None:
-        """Store the times of last use, once per token and hour.
-
-        A background thread calls it: no request waits for this write. If it fails, the next hour's use is stored.
-        """
-        used = dict(self._used)
-        self._noted.update(used)
-        for given in used:
-            del self._used[given]
-        if not used:
-            return
+    def _store_use(self, given: str, hour: int) -> None:
+        """Store the hour of the last use. If that fails, the next hour's use is stored."""
         try:
             with self._db.begin() as connection:
-                for given, hour in used.items():
-                    connection.execute(
-                        update(schema.token).where(schema.token.c.digest == given).values(last_used=hour)
-                    )
+                connection.execute(update(schema.token).where(schema.token.c.digest == given).values(last_used=hour))
         except SQLAlchemyError as error:
             logging.getLogger(__name__).warning("the last use of a token cannot be stored: %s", type(error).__name__)
 
     def _row(self, name: str, kind: str, origin: str, hashed: str) -> dict[str, Any]:
         created = int(self._clock())
         return {"name": name, "kind": kind, "origin": origin, "digest": hashed, "created": created, "last_used": None}
-
-    def _load(self) -> dict[str, tuple[str, Token, int]]:
-        """Return {digest: (digest, token, hour of its last use, 0 for never)}."""
-        with self._db.read() as connection:
-            rows = connection.execute(
-                select(schema.token.c.digest, schema.token.c.name, schema.token.c.kind, schema.token.c.last_used)
-            ).all()
-        return {hashed: (hashed, Token(name, kind), used or 0) for hashed, name, kind, used in rows}
 
 
 def digest(secret: str) -> str:

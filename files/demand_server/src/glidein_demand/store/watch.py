@@ -1,37 +1,27 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A background thread that checks the database, for /healthz and for a restart by systemd."""
+"""The check of the database, for /healthz and for a restart by systemd."""
 
 from __future__ import annotations
 
 import logging
-import threading
-from typing import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from .database import Database, LostError, one_line
 
 INTERVAL_S = 5.0
+"""The interval of the checks; see background.py."""
 
 log = logging.getLogger(__name__)
 
 
 class Watch:
-    """The check of the database every INTERVAL_S seconds. `problem` is the reason why it cannot be used now, or ""."""
+    """The check of the database. `problem` is the reason why it cannot be used now, or ""."""
 
     def __init__(self, database: Database) -> None:
         self.problem = ""
         self._database = database
-        self._stop = threading.Event()
-
-    def start(self, on_lost: Callable[[], None]) -> None:
-        """Start the checks; on_lost is called once, if the database is lost and a new start is needed."""
-        threading.Thread(target=self._run, args=(on_lost,), name="database", daemon=True).start()
-
-    def stop(self) -> None:
-        """Stop the thread."""
-        self._stop.set()
 
     def check(self) -> bool:
         """Check once, log a change, and return whether the database is lost."""
@@ -51,9 +41,3 @@ class Watch:
                 log.info("state.database: can be used again")
             self.problem = problem
         return lost
-
-    def _run(self, on_lost: Callable[[], None]) -> None:
-        while not self._stop.wait(INTERVAL_S):
-            if self.check():
-                on_lost()
-                return

@@ -10,9 +10,8 @@ GET /history?range=day|week|month|year returns `history_json`; times are epoch s
      "sites": {"times": [t], "series": [{"name": "PSC", "rest": false, "queued": [n|null], "running": [...],
                                          "registered": [...]}]},        # most glideins first; "rest": all other sites
      "waits": [{"week": t, "jobs": n, "p50_s": s, "p90_s": s}],         # week: its Monday, 00:00 UTC
-     "share": [{"week": t, "glidein_core_hours": h, "other_core_hours": h, "percent": p|null}],
-     "work":  {"step": "hour"|"day"|"week",                             # of glideins that ended then
-               "rows": [{"time": t, "glideins": n, "granted_core_hours": h, "busy_core_hours": h}]}}
+     "share": [{"week": t, "job_core_hours": h, "other_core_hours": h, "percent": p}],  # claimed by jobs
+     "work":  {"step": "hour"|"day"|"week", "rows": [{"time": t, "glidein_core_hours": h, "job_core_hours": h}]}}
 """
 
 from __future__ import annotations
@@ -20,10 +19,9 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any, Mapping, Sequence
 
-from ..store.glidein_usage import DAY, HOUR, WEEK
-from .formatting import UNKNOWN, format_count, format_duration, format_number, printable
+from ..store.periods import DAY_S, HOUR_S, WEEK_S
+from .formatting import UNKNOWN, format_count, format_duration, format_hours, format_number, printable
 
-DAY_S = 86400
 # Length of the range, points in it (no closer together than the history keeps that age), weeks of the weekly charts.
 RANGES = {
     "day": (DAY_S, 288, 13),
@@ -32,7 +30,7 @@ RANGES = {
     "year": (365 * DAY_S, 365, 53),
 }
 DEFAULT_RANGE = "day"
-STEPS = {"day": ("hour", HOUR), "week": ("day", DAY), "month": ("day", DAY), "year": ("week", WEEK)}
+STEPS = {"day": ("hour", HOUR_S), "week": ("day", DAY_S), "month": ("day", DAY_S), "year": ("week", WEEK_S)}
 """The time that each bar of a range covers."""
 TOP_SITES = 10
 COUNTS = ("queued", "running", "registered")
@@ -47,10 +45,10 @@ def range_or_default(name: str | None) -> str:
     return name if name in RANGES else DEFAULT_RANGE
 
 
-def history_json(history: Any, work: Any, name: str, now: float) -> dict[str, Any]:
+def history_json(history: Any, core_hours: Any, name: str, now: float) -> dict[str, Any]:
     """Return the history in the format above; raise ValueError if name is not one of RANGES.
 
-    history: a store.history.History; work: a store.glidein_usage.GlideinUsage.
+    history: a store.history.History; core_hours: a store.core_hours.CoreHours.
     """
     if name not in RANGES:
         raise ValueError(f"range must be one of {', '.join(RANGES)}, not {ascii(name)[:80]}")
@@ -61,7 +59,7 @@ def history_json(history: Any, work: Any, name: str, now: float) -> dict[str, An
     series = [{"name": printable(site), "rest": False, **_counts(counts)} for site, counts in of_sites["sites"].items()]
     if of_sites["others"]:
         series.append({"name": _REST, "rest": True, **_counts(of_sites["others"])})
-    oldest_week = now - weeks * 7 * DAY_S
+    oldest_week = now - weeks * WEEK_S
     step, step_s = STEPS[name]
     return {
         "range": name,
@@ -70,8 +68,12 @@ def history_json(history: Any, work: Any, name: str, now: float) -> dict[str, An
         "pool": {key: pool[key] for key in ("times", *POOL)},
         "sites": {"times": of_sites["times"], "series": series},
         "waits": [row for row in history.weekly_waits() if row["week"] > oldest_week],
-        "share": [_share(row) for row in history.weekly_share() if row["week"] > oldest_week],
-        "work": {"step": step, "rows": [_work(row) for row in work.series(step_s, since)]},
+        "share": [
+            _share(row)
+            for row in core_hours.series(WEEK_S, oldest_week)
+            if row["time"] > oldest_week and row["job_core_s"] + row["other_core_s"]
+        ],
+        "work": {"step": step, "rows": [_work(row) for row in core_hours.series(step_s, since)]},
     }
 
 
@@ -100,16 +102,17 @@ def _counts(fields: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     return {name: fields[name] for name in COUNTS}
 
 
-def _share(row: Mapping[str, Any]) -> dict[str, Any]:
-    glideins, other = row["glidein_core_hours"], row["other_core_hours"]
-    total = (glideins or 0) + (other or 0)
-    percent = round(100 * (glideins or 0) / total, 1) if total else None
-    return {"week": row["week"], "glidein_core_hours": glideins, "other_core_hours": other, "percent": percent}
+def _share(row: Mapping[str, int]) -> dict[str, Any]:
+    percent = round(100 * row["job_core_s"] / (row["job_core_s"] + row["other_core_s"]), 1)
+    return {"week": row["time"], **_hours(row, "job", "other"), "percent": percent}
 
 
 def _work(row: Mapping[str, int]) -> dict[str, Any]:
-    granted, busy = (round(row[name] / HOUR, 2) for name in ("granted_core_s", "busy_core_s"))
-    return {"time": row["time"], "glideins": row["glideins"], "granted_core_hours": granted, "busy_core_hours": busy}
+    return {"time": row["time"], **_hours(row, "glidein", "job")}
+
+
+def _hours(row: Mapping[str, int], *names: str) -> dict[str, float]:
+    return {f"{name}_core_hours": round(row[f"{name}_core_s"] / HOUR_S, 2) for name in names}
 
 
 def _figure(
@@ -167,11 +170,10 @@ def _shares(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         [
             _date(week["week"]),
             f"{week['percent']:g} %",
-            _hours(week["glidein_core_hours"]),
-            _hours(week["other_core_hours"]),
+            format_hours(week["job_core_hours"]),
+            format_hours(week["other_core_hours"]),
         ]
         for week in reversed(weeks)
-        if week["percent"] is not None
     ]
     summary = ""
     if rows:
@@ -185,28 +187,26 @@ def _shares(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _used(work: Mapping[str, Any]) -> dict[str, Any]:
-    step, texts = work["step"], [row for row in reversed(work["rows"]) if row["glideins"]]
+    step = work["step"]
+    shown = [row for row in reversed(work["rows"]) if row["glidein_core_hours"] or row["job_core_hours"]]
     rows = [
         [
             _time(row["time"]) if step == "hour" else _date(row["time"]),
-            format_number(row["glideins"]),
-            _hours(row["granted_core_hours"]),
-            _hours(row["busy_core_hours"]),
-            _percent(row["busy_core_hours"], row["granted_core_hours"]),
+            format_hours(row["glidein_core_hours"]),
+            format_hours(row["job_core_hours"]),
+            _percent(row["job_core_hours"], row["glidein_core_hours"]),
         ]
-        for row in texts
+        for row in shown
     ]
     summary = ""
-    if texts:
-        granted, busy = (sum(row[name] for row in texts) for name in ("granted_core_hours", "busy_core_hours"))
+    if shown:
+        granted, used = (sum(row[name] for row in shown) for name in ("glidein_core_hours", "job_core_hours"))
         summary = (
-            f"Core hours that glideins were granted and jobs used, per {step} in which the glideins ended: "
-            f"{_hours(busy)} of {_hours(granted)} were used, {_percent(busy, granted)}. "
-            f"{format_count(len(rows), step)} shown."
+            f"Core hours that glideins were granted and jobs used, per {step}: {format_hours(used)} of "
+            f"{format_hours(granted)} were used, {_percent(used, granted)}. {format_count(len(rows), step)} shown."
         )
     head = [
         "Time (UTC)" if step == "hour" else f"{step.capitalize()} of",
-        "Glideins that ended",
         "Core hours granted",
         "Core hours used",
         "Used",
@@ -240,10 +240,6 @@ def _rounded(value: float | None) -> str:
 
 def _waited(seconds: float | None) -> str:
     return UNKNOWN if seconds is None else format_duration(seconds)
-
-
-def _hours(hours: float | None) -> str:
-    return _rounded(hours) if hours is None or hours >= 10 else f"{hours:.1f}"
 
 
 def _time(epoch: float) -> str:

@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
 from . import methods, responses
-from .app_services import current_services
+from .current import current_server
 
 errors = flask.Blueprint("errors", __name__)
 
@@ -31,7 +31,7 @@ def method_not_allowed(error: MethodNotAllowed) -> flask.Response:
 @errors.app_errorhandler(RequestEntityTooLarge)
 def too_large(_error: RequestEntityTooLarge) -> flask.Response:
     """Return the error 413 with the setting that limits the size."""
-    most = current_services().settings.max_body_bytes
+    most = current_server().settings.max_body_bytes
     return responses.error(413, f"the request is larger than {most} bytes (server.max_body_bytes)")
 
 

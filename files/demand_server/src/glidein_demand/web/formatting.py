@@ -85,6 +85,13 @@ def format_number(value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 
+def format_hours(hours: float | None) -> str:
+    """Return core-hours as text, with one decimal if there are fewer than 10: "0", "0.5", "1,234"."""
+    if hours is None or not 0 < hours < 10:
+        return format_number(None if hours is None else round(hours))
+    return f"{hours:.1f}"
+
+
 def format_size(mib: int) -> str:
     """Return a size in MiB as text, in the unit that keeps it short: "512 MiB", "2 GiB", "7.6 TiB"."""
     amount, unit = float(mib), "MiB"

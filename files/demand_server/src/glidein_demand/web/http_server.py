@@ -19,7 +19,7 @@ SHUTDOWN_S = 5.0
 """The longest time from a signal to the end of the process, even if requests are being processed."""
 
 
-class Server:
+class HttpServer:
     """A WSGI application on the listening sockets of `settings`.
 
     The constructor opens the sockets. It raises ConfigError if that fails.

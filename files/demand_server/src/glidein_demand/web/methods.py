@@ -4,179 +4,188 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import Iterator
-from typing import Any
+import threading
+from typing import Any, Callable
 
-import pjrpc.server
-from pjrpc.server.exceptions import InternalError, InvalidParamsError, JsonRpcError
+import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..app_state import AppState
 from ..pool.job_lookup import JobName, LookupFailedError
+from ..result_cache import JsonResult
+from ..server import Server
 from ..store.reports import FullError
 from ..store.site_owners import OwnedError
-from . import parameter_checks
+from . import read_results, rpc
 from .auth import Caller
-from .json_rpc import LimitReachedError, NotReadyError, OtherDeploymentError, UnauthorizedError, UnavailableError
-from .read_results import ReadResults
-from .refused_calls import RefusedCallLog
-from .result_cache import JsonResult
+from .parameters import (
+    MAX_ANONYMOUS_PARTITIONS,
+    GetDemand,
+    GetJob,
+    GetState,
+    GetSupply,
+    Lease,
+    Monitoring,
+    Report,
+    checked,
+    truncated,
+)
+from .rpc import RpcError
 
 log = logging.getLogger(__name__)
 
-METHOD_NAMES = ("get_state", "monitoring", "get_demand", "get_supply", "get_job", "lease", "report")
-DEFAULT_TTL_S = 1800
+_counting = threading.Lock()
+
 NO_DATABASE = "the server's database is unavailable; try again, and if the error persists, see the server's log"
+MAX_UUID_CHARS = 200
 _MONITORING_SETTINGS = (
     'without a token it requires server.allow_anonymous_monitoring = true and server.reading = "open"'
 )
 
 
-class Methods:
-    """The JSON-RPC methods."""
+def call(server: Server, caller: Caller, name: str, params: Any) -> Any:
+    """Return the result of the method `name`, and count the call. Raise RpcError."""
+    try:
+        result = _call(server, caller, name, params)
+    except RpcError:
+        _count(server, name, "error")
+        raise
+    _count(server, name, "ok")
+    return result
 
-    def __init__(self, parts: AppState, results: ReadResults) -> None:
-        self._parts = parts
-        self._results = results
-        self._settings = parts.settings
-        self._refused_calls = RefusedCallLog()
 
-    def registry(self) -> pjrpc.server.MethodRegistry:
-        """Return the methods by name, in pjrpc's registry."""
-        registry = pjrpc.server.MethodRegistry()
-        for name in METHOD_NAMES:
-            registry.add_method(getattr(self, name), name, pass_context="caller")
-        return registry
+def _count(server: Server, name: str, outcome: str) -> None:
+    # Unknown methods count as "other", so that callers cannot create series.
+    with _counting:
+        server.calls[name if name in METHODS else "other", outcome] += 1
 
-    def get_state(self, caller: Caller) -> JsonResult:
-        if caller.kind == "anonymous" and self._settings.reading == "token":
-            self._refused_calls.log_once("get_state", "PyGlidein", 'server.reading = "token"')
-        _require_read_access(caller, self._settings.reading)
-        with _as_rpc_errors():
-            return self._results.state(caller)
 
-    def get_demand(self, caller: Caller, sites: Any = None, attributes: Any = None) -> JsonResult:
-        _require_read_access(caller, self._settings.reading)
-        with _as_rpc_errors():
-            if attributes is not None:
-                names = parameter_checks.attributes(attributes)
-                if caller.is_known:
-                    self._parts.requested_attributes.request(caller.name, names)
-            return self._results.demand(
-                caller, None if sites is None else parameter_checks.sites(sites, self._settings.max_sites)
-            )
+def _call(server: Server, caller: Caller, name: str, params: Any) -> Any:
+    if name not in METHODS:
+        raise RpcError(rpc.METHOD_NOT_FOUND)
+    if caller.kind == "refused":
+        raise RpcError(rpc.UNAUTHORIZED, "the token in the Authorization header is invalid")
+    struct, method = METHODS[name]
+    try:
+        return method(server, caller, checked(params, struct))
+    except RpcError:
+        raise
+    except ValueError as error:
+        raise RpcError(rpc.INVALID_PARAMS, str(error)) from error
+    except FullError as error:
+        raise RpcError(rpc.LIMIT_REACHED, str(error)) from error
+    except OwnedError as error:
+        raise RpcError(rpc.OTHER_DEPLOYMENT, str(error)) from error
+    except LookupFailedError as error:
+        raise RpcError(rpc.UNAVAILABLE, str(error)) from error
+    except SQLAlchemyError as error:
+        raise RpcError(rpc.UNAVAILABLE, NO_DATABASE) from error
+    except Exception as error:
+        log.exception("a method failed")
+        raise RpcError(rpc.INTERNAL_ERROR, "an error in the server; its log has the details") from error
 
-    def get_supply(self, caller: Caller) -> JsonResult:
-        _require_read_access(caller, self._settings.reading)
-        with _as_rpc_errors():
-            return self._results.supply(caller)
 
-    def get_job(self, caller: Caller, job: Any, schedd: Any = "") -> dict[str, Any]:
-        _require_token(caller, "get_job")
-        with _as_rpc_errors():
-            name = JobName.parse(
-                parameter_checks.text("job", job), parameter_checks.text("schedd", "" if schedd is None else schedd)
-            )
-            return self._results.job(name)
+def get_state(server: Server, caller: Caller, _params: GetState) -> JsonResult:
+    if caller.kind == "anonymous" and server.settings.reading == "token":
+        server.anonymous.log_refused("get_state", "PyGlidein", 'server.reading = "token"')
+    _require_read_access(caller, server.settings.reading)
+    return read_results.state(server, caller)
 
-    def lease(
-        self, caller: Caller, site: Any, entries: Any, ttl_s: Any = DEFAULT_TTL_S, deployment: Any = None
-    ) -> dict[str, Any]:
-        _require_site_token(caller, "lease")
-        with _as_rpc_errors():
-            _require_own_site(caller, parameter_checks.name("site", site))
-            requested = parameter_checks.lease_entries(entries)
-            seconds = parameter_checks.seconds("ttl_s", ttl_s, self._settings.max_lease_seconds)
-            self._use_site(caller, deployment, seconds)
-            demand = self._parts.pool_state.snapshot().results.demand()
-            if demand["as_of"] is None:
-                raise NotReadyError(data="the queue has not been read yet; existing leases are unchanged")
-            counts = {group["id"]: group["count"] for group in demand["groups"]}
-            paused, most = self._parts.paused(now=True)["paused"], self._parts.lease_limits.of(caller.name)
-            return self._parts.leases.claim(caller.name, requested, seconds, counts, paused, most)
 
-    def report(
-        self,
-        caller: Caller,
-        site: Any,
-        as_of: Any,
-        error: Any = None,
-        entries: Any = (),
-        orphans: Any = 0,
-        summaries: Any = None,
-        deployment: Any = None,
-        unserved: Any = None,
-    ) -> dict[str, Any]:
-        _require_site_token(caller, "report")
-        with _as_rpc_errors():
-            given = list(entries) if isinstance(entries, tuple) else entries
-            checked = parameter_checks.report(site, as_of, error, given, orphans)
-            if unserved is not None:
-                checked["unserved"] = parameter_checks.unserved(unserved)
-            checked_summaries = None if summaries is None else parameter_checks.summaries(summaries)
-            _require_own_site(caller, checked["site"])
-            self._use_site(caller, deployment, 0)
-            received = int(self._parts.clock())
+def get_demand(server: Server, caller: Caller, params: GetDemand) -> JsonResult:
+    _require_read_access(caller, server.settings.reading)
+    if params.sites is not None and len(params.sites) > server.settings.max_sites:
+        raise ValueError(f"sites: expected at most {server.settings.max_sites} names (server.max_sites)")
+    if params.attributes is not None and caller.is_known:
+        server.requested_attributes.request(caller.name, params.attributes)
+    return read_results.demand(server, caller, None if params.sites is None else frozenset(params.sites))
 
-            def store_rest(is_new: bool) -> None:
-                if is_new:
-                    self._parts.glideins.reported(checked, received)
-                    self._parts.core_hours.reported(checked, received)
-                # Also for a report that is older than the last one: ended glideins stay ended, and count once.
-                if checked_summaries is not None:
-                    self._parts.glidein_usage.add(checked["site"], checked_summaries)
 
-            self._parts.reports.add(_without_glideins(checked), received, store_rest)
-            self._results.invalidate_supply()
-        return {"accepted": True}
+def get_supply(server: Server, caller: Caller, _params: GetSupply) -> JsonResult:
+    _require_read_access(caller, server.settings.reading)
+    return read_results.supply(server, caller)
 
-    def monitoring(
-        self,
-        caller: Caller,
-        uuid: Any,
-        timestamp: Any = None,
-        metrics: Any = None,
-        glideins_launched: Any = None,
-        glideins_running: Any = None,
-        glideins_idle: Any = None,
-        avg_idle_time: Any = None,
-        min_idle_time: Any = None,
-        max_idle_time: Any = None,
-    ) -> str:
-        allowed = self._settings.reading == "open" and self._settings.allow_anonymous_monitoring
-        anonymous = caller.kind == "anonymous" and allowed
-        if caller.kind == "anonymous" and not anonymous:
-            self._refused_calls.log_once("monitoring", uuid, _MONITORING_SETTINGS)
-            raise UnauthorizedError(data=f"monitoring requires a site's token; {_MONITORING_SETTINGS}")
-        if not anonymous:
-            _require_site_token(caller, "monitoring")
-        flat = {
-            "glideins_launched": glideins_launched, "glideins_running": glideins_running,
-            "glideins_idle": glideins_idle, "avg_idle_time": avg_idle_time,
-            "min_idle_time": min_idle_time, "max_idle_time": max_idle_time,
-        }  # fmt: skip
-        with _as_rpc_errors():
-            client = parameter_checks.text("uuid", uuid, 200)
-            if timestamp is not None:
-                parameter_checks.number("timestamp", timestamp)
-            given, received = flat if metrics is None else metrics, int(self._parts.clock())
-            if anonymous:
-                checked = parameter_checks.monitoring(given, parameter_checks.MAX_ANONYMOUS_PARTITIONS)
-                self._parts.anonymous.add(client, checked, received)
-                return ""
-            known = self._parts.reports.monitoring().get(client)
-            if known is not None and known["site"] != caller.name:
-                raise UnauthorizedError(data="the client with this uuid belongs to another site")
-            self._parts.reports.add_monitoring(client, parameter_checks.monitoring(given), received, caller.name)
+
+def get_job(server: Server, caller: Caller, params: GetJob) -> dict[str, Any]:
+    _require_token(caller, "get_job")
+    return read_results.job(server, JobName.parse(params.job, params.schedd or ""))
+
+
+def lease(server: Server, caller: Caller, params: Lease) -> dict[str, Any]:
+    _require_own_site(caller, "lease", params.site)
+    if params.ttl_s > server.settings.max_lease_seconds:
+        raise ValueError(f"ttl_s: expected at most {server.settings.max_lease_seconds} (server.max_lease_seconds)")
+    _use_site(server, caller, params.deployment, params.ttl_s)
+    demand = server.pool_state.snapshot().results.demand()
+    if demand["as_of"] is None:
+        raise RpcError(rpc.NOT_READY, "the queue has not been read yet; existing leases are unchanged")
+    counts = {group["id"]: group["count"] for group in demand["groups"]}
+    paused, most = server.paused()["paused"], server.lease_limits.of(caller.name)
+    return server.leases.claim(caller.name, params.entries, params.ttl_s, counts, paused, most)
+
+
+def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
+    _require_own_site(caller, "report", params.site)
+    _use_site(server, caller, params.deployment, 0)
+    report = msgspec.to_builtins(params)
+    del report["deployment"]
+    summaries = report.pop("summaries")
+    if params.unserved is None:
+        del report["unserved"]
+    received = int(server.clock())
+
+    def store_rest(is_new: bool) -> None:
+        if is_new:
+            server.glideins.reported(report, received)
+            server.core_hours.reported(report, received)
+        # Also for a report that is older than the last one: ended glideins stay ended, and count once.
+        if summaries is not None:
+            server.ended_glideins.add(params.site, summaries)
+
+    server.reports.add(_without_glideins(report), received, store_rest)
+    server.supply_cache.invalidate()
+    return {"accepted": True}
+
+
+def monitoring(server: Server, caller: Caller, params: Monitoring) -> str:
+    allowed = server.settings.reading == "open" and server.settings.allow_anonymous_monitoring
+    anonymous = caller.kind == "anonymous" and allowed
+    if caller.kind == "anonymous" and not anonymous:
+        server.anonymous.log_refused("monitoring", params.uuid, _MONITORING_SETTINGS)
+        raise RpcError(rpc.UNAUTHORIZED, f"monitoring requires a site's token; {_MONITORING_SETTINGS}")
+    if not anonymous:
+        _require_site_token(caller, "monitoring")
+    client, received = truncated(params.uuid, MAX_UUID_CHARS), int(server.clock())
+    metrics = (params if params.metrics is None else params.metrics).by_partition()
+    if anonymous:
+        most = max(map(len, metrics.values()), default=0)
+        if most > MAX_ANONYMOUS_PARTITIONS:
+            raise ValueError(f"metrics: {most} partitions; at most {MAX_ANONYMOUS_PARTITIONS} are allowed")
+        server.anonymous.add(client, metrics, received)
         return ""
+    known = server.reports.monitoring().get(client)
+    if known is not None and known["site"] != caller.name:
+        raise RpcError(rpc.UNAUTHORIZED, "the client with this uuid belongs to another site")
+    server.reports.add_monitoring(client, metrics, received, caller.name)
+    return ""
 
-    def _use_site(self, caller: Caller, deployment: Any, seconds: int) -> None:
-        """Register the deployment as the user of the caller's site, if the caller names a deployment."""
-        if deployment is not None:
-            deployment_name = parameter_checks.name("deployment", deployment)
-            self._parts.site_owners.use(caller.name, deployment_name, seconds, self._parts.tokens.made(caller.name))
+
+def _use_site(server: Server, caller: Caller, deployment: str | None, seconds: int) -> None:
+    """Register the deployment as the user of the caller's site, if the caller names a deployment."""
+    if deployment is not None:
+        server.site_owners.use(caller.name, deployment, seconds, server.tokens.made(caller.name))
+
+
+METHODS: dict[str, tuple[type[msgspec.Struct], Callable[[Server, Caller, Any], Any]]] = {
+    "get_state": (GetState, get_state),
+    "monitoring": (Monitoring, monitoring),
+    "get_demand": (GetDemand, get_demand),
+    "get_supply": (GetSupply, get_supply),
+    "get_job": (GetJob, get_job),
+    "lease": (Lease, lease),
+    "report": (Report, report),
+}
+"""The parameters of each method, and its function."""
 
 
 def _without_glideins(report: dict[str, Any]) -> dict[str, Any]:
@@ -185,52 +194,23 @@ def _without_glideins(report: dict[str, Any]) -> dict[str, Any]:
     return {**report, "entries": entries}
 
 
-@contextlib.contextmanager
-def _as_rpc_errors() -> Iterator[None]:
-    """Convert exceptions of the body to JSON-RPC errors."""
-    try:
-        yield
-    except ValueError as error:
-        raise InvalidParamsError(data=str(error)) from error
-    except FullError as error:
-        raise LimitReachedError(data=str(error)) from error
-    except OwnedError as error:
-        raise OtherDeploymentError(data=str(error)) from error
-    except LookupFailedError as error:
-        raise UnavailableError(data=str(error)) from error
-    except SQLAlchemyError as error:
-        raise UnavailableError(data=NO_DATABASE) from error
-    except JsonRpcError:
-        raise
-    except Exception as error:
-        # pjrpc would log the callers' parameters and return an unspecific error code.
-        log.exception("a method failed")
-        raise InternalError from error
-
-
-def _reject_invalid_token(caller: Caller) -> None:
-    if caller.kind == "refused":
-        raise UnauthorizedError(data="the token in the Authorization header is invalid")
-
-
 def _require_read_access(caller: Caller, reading: str) -> None:
-    _reject_invalid_token(caller)
     if reading == "token" and not caller.is_known:
-        raise UnauthorizedError(data="reading requires the header 'Authorization: Bearer <token>'")
+        raise RpcError(rpc.UNAUTHORIZED, "reading requires the header 'Authorization: Bearer <token>'")
 
 
 def _require_token(caller: Caller, method: str) -> None:
-    _reject_invalid_token(caller)
     if caller.kind == "anonymous":
-        raise UnauthorizedError(data=f"{method} requires the header 'Authorization: Bearer <token>'")
+        raise RpcError(rpc.UNAUTHORIZED, f"{method} requires the header 'Authorization: Bearer <token>'")
 
 
 def _require_site_token(caller: Caller, method: str) -> None:
     _require_token(caller, method)
     if caller.kind != "site":
-        raise UnauthorizedError(data=f"{method} requires a site's token; {caller.name} is a reader")
+        raise RpcError(rpc.UNAUTHORIZED, f"{method} requires a site's token; {caller.name} is a reader")
 
 
-def _require_own_site(caller: Caller, site: str) -> None:
+def _require_own_site(caller: Caller, method: str, site: str) -> None:
+    _require_site_token(caller, method)
     if caller.name != site:
-        raise UnauthorizedError(data=f"the token belongs to site {caller.name}, not to {site}")
+        raise RpcError(rpc.UNAUTHORIZED, f"the token belongs to site {caller.name}, not to {site}")

@@ -8,87 +8,71 @@ import collections
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, ProcessCollector, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from .. import __version__
-from ..app_state import AppState
 from ..pool import gateways
+from ..server import Server
 from ..store.core_hours import CoreHours
-from .methods import METHOD_NAMES
-
-MAX_SERIES = 5000
-"""The most (site, entry) pairs with a series. The others are left out, and their number is a metric."""
+from .methods import METHODS
+from .operation_metrics import MAX_SERIES, OperationMetrics
 
 REPORTED = ("queued", "running", "sick")
 SUPPLIED = ("registered", "cpus", "cpus_claimed")
-OUTCOMES = ("ok", "error")
 MAX_PROJECTS = 200
 """The most projects with a series. The others are left out, and their number is a metric."""
 
-disable_created_metrics()  # no second series for each counter
 
-
-class Metrics:
-    """The metrics registry of one server, with `further` collectors. Safe for concurrent use by several threads."""
-
-    def __init__(self, parts: AppState, *further: Collector) -> None:
-        self._registry = CollectorRegistry()
-        self._registry.register(_StateCollector(parts))
-        for collector in further:
-            self._registry.register(collector)
-        ProcessCollector(registry=self._registry)
-        self._calls = Counter(
-            "glidein_demand_rpc_calls", "JSON-RPC calls, by method and outcome", ["method", "outcome"],
-            registry=self._registry,
-        )  # fmt: skip
-        self._limited = Counter(
-            "glidein_demand_limited_requests", "Requests answered with 429", registry=self._registry
-        )
-        for name in (*METHOD_NAMES, "other"):
-            for outcome in OUTCOMES:
-                self._calls.labels(name, outcome)
-
-    def called(self, method: Any, succeeded: bool) -> None:
-        """Count a call. Unknown methods count as "other", so that callers cannot create series."""
-        label = method if method in METHOD_NAMES else "other"
-        self._calls.labels(label, OUTCOMES[0] if succeeded else OUTCOMES[1]).inc()
-
-    def limited(self) -> None:
-        """Count a request that is refused by the rate limit."""
-        self._limited.inc()
-
-    def text(self) -> bytes:
-        """Return the metrics in Prometheus's text format."""
-        return generate_latest(self._registry)
+def text(server: Server) -> bytes:
+    """Return the metrics of a server in Prometheus's text format."""
+    registry = CollectorRegistry()
+    registry.register(_StateCollector(server))
+    registry.register(OperationMetrics(server))
+    ProcessCollector(registry=registry)
+    return generate_latest(registry)
 
 
 class _StateCollector(Collector):
-    def __init__(self, parts: AppState) -> None:
-        self._parts = parts
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
     def describe(self) -> Iterable[Metric]:
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        parts = self._parts
-        snapshot = parts.pool_state.snapshot()
+        server = self._server
+        snapshot = server.pool_state.snapshot()
         yield InfoMetricFamily("glidein_demand", "The demand server", {"version": __version__})
-        yield _gauge("paused", "1 while the server is paused", int(parts.paused()["paused"]))
+        yield _gauge("paused", "1 while the server is paused", int(server.paused()["paused"]))
         yield from _of_demand(snapshot.results.demand())
         yield from _of_supply(snapshot.supply)
-        yield from _of_gateways(gateways.described(snapshot.gateways, parts.clock()))
+        yield from _of_gateways(gateways.described(snapshot.gateways, server.clock()))
         yield _labelled_gauge(
-            "glidein_demand_leased_jobs", "Jobs that a site holds leases on", ["site"], _leased(parts)
+            "glidein_demand_leased_jobs", "Jobs that a site holds leases on", ["site"], _leased(server)
         )
-        reports = parts.reports.reports()
+        reports = server.reports.reports()
         yield _labelled_gauge(
             "glidein_site_report_timestamp_seconds", "Time of a site's last report", ["site"],
             {(site,): report["received"] for site, report in reports.items()},
         )  # fmt: skip
-        yield from _of_sites(reports, snapshot.supply, parts.glidein_usage.totals())
-        yield from _of_core_hours(parts.core_hours)
+        yield from _of_sites(reports, snapshot.supply, server.ended_glideins.totals())
+        yield from _of_core_hours(server.core_hours)
+        yield from _of_calls(server)
+
+
+def _of_calls(server: Server) -> Iterator[Metric]:
+    calls = CounterMetricFamily(
+        "glidein_demand_rpc_calls", "JSON-RPC calls, by method and outcome", labels=["method", "outcome"]
+    )
+    for name in (*METHODS, "other"):
+        for outcome in ("ok", "error"):
+            calls.add_metric([name, outcome], server.calls[name, outcome])
+    yield calls
+    yield CounterMetricFamily(
+        "glidein_demand_limited_requests", "Requests answered with 429", value=server.rate.refused
+    )
 
 
 def _of_demand(demand: Mapping[str, Any]) -> Iterator[Metric]:
@@ -143,7 +127,7 @@ def _of_gateways(rows: Iterable[Mapping[str, Any]]) -> Iterator[Metric]:
 def _of_sites(
     reports: Mapping[str, Any],
     supply: Mapping[str, Any],
-    ever: Mapping[tuple[str, str, str], Mapping[str, int]],
+    ended: Mapping[tuple[str, str], Mapping[str, int]],
 ) -> Iterator[Metric]:
     reported: dict[tuple[str, str], collections.Counter[str]] = {}
     for site, report in reports.items():
@@ -152,10 +136,7 @@ def _of_sites(
     supplied: dict[tuple[str, str], collections.Counter[str]] = {}
     for entry in supply["entries"]:
         _add(supplied.setdefault((entry["site"], entry["entry"]), collections.Counter()), entry, SUPPLIED)
-    worked: dict[tuple[str, str], collections.Counter[str]] = {}
-    for (site, entry_name, _shape), row in ever.items():
-        _add(worked.setdefault((site, entry_name), collections.Counter()), row, _WORK)
-    every = {*reported, *supplied, *worked}
+    every = {*reported, *supplied, *ended}
     selected = sorted(every)[:MAX_SERIES]
     yield _gauge("series_left_out", "Entries left out of glidein_site_*", len(every) - len(selected))
     for names, source, origin in (
@@ -167,18 +148,16 @@ def _of_sites(
                 pair: source[pair][name] for pair in selected if pair in source and name in source[pair]
             }
             yield _labelled_gauge(f"glidein_site_{name}", f"{_HELP[name]}, {origin}", ["site", "entry"], values)
-    for name, (metric, text) in _WORK.items():
+    for name, (metric, text) in _ENDED.items():
         family = CounterMetricFamily(f"glidein_site_{metric}", text, labels=["site", "entry"])
         for pair in selected:
-            if pair in worked:
-                family.add_metric(pair, worked[pair][name])
+            if pair in ended:
+                family.add_metric(pair, ended[pair][name])
         yield family
 
 
-_WORK = {
+_ENDED = {
     "glideins": ("ended_glideins", "Ended glideins with a summary"),
-    "granted_core_s": ("granted_core_seconds", "Core-seconds granted to ended glideins"),
-    "busy_core_s": ("busy_core_seconds", "Core-seconds of ended glideins that jobs used"),
     "jobs": ("jobs", "Jobs that ended or were evicted on ended glideins"),
     "jobs_failed": ("failed_jobs", "Jobs on ended glideins that failed or could not start"),
 }
@@ -222,9 +201,9 @@ def _add(counts: collections.Counter[str], entry: Mapping[str, Any], names: Iter
             counts[name] += entry[name]
 
 
-def _leased(parts: AppState) -> dict[tuple[str, ...], int]:
+def _leased(server: Server) -> dict[tuple[str, ...], int]:
     jobs_by_site: collections.Counter[tuple[str, ...]] = collections.Counter()
-    for row in parts.leases.rows():
+    for row in server.leases.rows():
         jobs_by_site[(row["site"],)] += row["jobs"]
     return dict(jobs_by_site)
 

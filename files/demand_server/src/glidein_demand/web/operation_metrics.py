@@ -10,13 +10,14 @@ from typing import Any
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from ..app_state import AppState
-from ..graphite_exporter import GraphiteExporter
+from ..server import Server
 from ..wait_buckets import quantile
+from . import read_results
 from .auth import ANONYMOUS
 from .health import health
-from .metrics import MAX_SERIES
-from .read_results import ReadResults
+
+MAX_SERIES = 5000
+"""The most (site, entry) pairs with a series. The others are left out, and their number is a metric."""
 
 PERCENTILES = {"50": 0.5, "90": 0.9}
 """The label `percentile`, and the share of jobs."""
@@ -35,32 +36,30 @@ Pair = tuple[str, ...]
 class OperationMetrics(Collector):
     """The health of the server, the sites' errors and tokens, recent glideins, and the waits of jobs and glideins."""
 
-    def __init__(self, parts: AppState, results: ReadResults, graphite: GraphiteExporter) -> None:
-        self._parts = parts
-        self._results = results
-        self._graphite = graphite
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
     def describe(self) -> Iterable[Metric]:
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        parts = self._parts
-        now = parts.clock()
+        server = self._server
+        now = server.clock()
         yield from self._of_server(now)
-        waits = parts.history.recent_waits(now)
+        waits = server.history.recent_waits(now)
         yield _family(
             "glidein_demand_job_wait_seconds",
             "Wait of jobs before their first start, of ended jobs that started yesterday or today (UTC)",
             ["percentile"],
             {(label,): wait for label, q in PERCENTILES.items() if (wait := quantile(waits, q)) is not None},
         )
-        yield from _of_reports(parts.reports.reports(), parts.reports.launched())
-        yield from _of_recent_glideins(self._results.supply(ANONYMOUS).value["entries"])
+        yield from _of_reports(server.reports.reports(), server.reports.launched())
+        yield from _of_recent_glideins(read_results.supply(server, ANONYMOUS).value["entries"])
 
     def _of_server(self, now: float) -> Iterator[Metric]:
-        parts, settings = self._parts, self._parts.settings
-        state = health(parts.pool_state.snapshot().results.about, settings, now)
-        healthy = state["status"] == "ok" and not parts.watch.problem
+        server, settings = self._server, self._server.settings
+        state = health(server.pool_state.snapshot().results.about, settings, now)
+        healthy = state["status"] == "ok" and not server.watch.problem
         yield GaugeMetricFamily("glidein_demand_healthy", "1 if /healthz answers 200", value=int(healthy))
         yield GaugeMetricFamily(
             "glidein_demand_stale_after_seconds", "Age from which a query of the pool is outdated",
@@ -70,10 +69,10 @@ class OperationMetrics(Collector):
             "glidein_demand_silent_after_seconds", "Time without a report after which a site is silent",
             value=settings.silent_seconds,
         )  # fmt: skip
-        if self._graphite.is_enabled:
+        if server.graphite.is_enabled:
             sends = CounterMetricFamily("glidein_demand_graphite_sends", "Sends to Graphite", labels=["outcome"])
-            sends.add_metric(["ok"], self._graphite.sent)
-            sends.add_metric(["error"], self._graphite.failed)
+            sends.add_metric(["ok"], server.graphite.sent)
+            sends.add_metric(["error"], server.graphite.failed)
             yield sends
 
 

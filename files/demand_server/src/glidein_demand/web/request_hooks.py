@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import flask
 
-from . import auth, rate_limit, responses
-from .app_services import current_services
+from ..rate_limit import rate_limit_key
+from . import auth, responses
+from .current import current_server
 
 COMPRESSED = ("text/html", "text/css", "text/javascript", "image/svg+xml")
 HEADERS = {
@@ -29,15 +30,20 @@ STATIC = "static"
 def authenticate() -> None:
     """Set flask.g.caller and flask.g.rate_limit_key."""
     request = flask.request
-    flask.g.caller = auth.identify(request.headers.get("Authorization"), current_services().parts.tokens.identify)
-    flask.g.rate_limit_key = rate_limit.rate_limit_key(flask.g.caller, request.remote_addr or "")
+    flask.g.caller = auth.identify(request.headers.get("Authorization"), current_server().tokens.identify)
+    flask.g.rate_limit_key = rate_limit_key(flask.g.caller.name, request.remote_addr or "")
+
+
+def seconds_to_wait(calls: int = 1) -> int:
+    """Count calls of the current request's caller; return 0 if they are allowed, else the seconds until a retry."""
+    return current_server().rate.hit(flask.g.rate_limit_key, calls)
 
 
 def limit_rate() -> flask.Response | None:
     """Refuse the request if its caller exceeds server.max_requests_per_minute."""
     if flask.request.endpoint in (HEALTH, STATIC):
         return None
-    wait = current_services().seconds_to_wait()
+    wait = seconds_to_wait()
     return responses.too_many(wait) if wait else None
 
 
@@ -46,7 +52,7 @@ def require_token() -> flask.Response | None:
     caller, request = flask.g.caller, flask.request
     if request.endpoint == HEALTH or request.path == responses.RPC_PATH or caller.is_known:
         return None
-    if caller.kind == "anonymous" and current_services().settings.reading == "open":
+    if caller.kind == "anonymous" and current_server().settings.reading == "open":
         return None
     return responses.unauthorized("a token is required" if caller.kind == "anonymous" else "the token is invalid")
 
@@ -58,6 +64,6 @@ def add_headers(response: flask.Response) -> flask.Response:
         responses.compress(response)
     if flask.request.endpoint != STATIC:
         response.headers.setdefault("Cache-Control", "no-store")
-    elif current_services().settings.reading == "token":
+    elif current_server().settings.reading == "token":
         response.headers["Cache-Control"] = f"private, max-age={STATIC_SECONDS}"
     return response

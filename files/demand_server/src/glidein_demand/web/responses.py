@@ -9,8 +9,8 @@ from typing import Any
 
 import flask
 
-from . import json_rpc, result_cache
-from .json_rpc import exceptions
+from .. import result_cache
+from . import rpc
 
 FRESH = "private, no-cache"
 """Caches may store the response and must validate it for each request (ETag)."""
@@ -23,7 +23,7 @@ WWW_AUTHENTICATE = 'Basic realm="glidein-demand: any user name, a token as the p
 def error(status: int, reason: str) -> flask.Response:
     """Return an error: a JSON-RPC error on the JSON-RPC path, one line of plain text elsewhere."""
     if flask.request.path == RPC_PATH:
-        return from_rpc(json_rpc.error_response(exceptions.InvalidRequestError(data=reason), status))
+        return from_rpc(rpc.error_response(rpc.RpcError(rpc.INVALID_REQUEST, reason), status))
     return flask.Response(f"{status} {reason}\n", status=status, content_type=PLAIN)
 
 
@@ -37,7 +37,7 @@ def unauthorized(reason: str) -> flask.Response:
 def too_many(wait: int) -> flask.Response:
     """Return the error for a caller that exceeds the rate limit; `wait` is in seconds."""
     if flask.request.path == RPC_PATH:
-        return from_rpc(json_rpc.too_many(wait))
+        return from_rpc(rpc.error_response(rpc.too_many(wait)))
     response = error(429, f"too many requests; try again in {wait} s")
     response.headers["Retry-After"] = str(wait)
     return response
@@ -46,13 +46,13 @@ def too_many(wait: int) -> flask.Response:
 def unavailable(reason: str) -> flask.Response:
     """Return the error for a request that needs the database while the database is unavailable."""
     if flask.request.path == RPC_PATH:
-        return from_rpc(json_rpc.error_response(json_rpc.UnavailableError(data=reason), 503))
+        return from_rpc(rpc.error_response(rpc.RpcError(rpc.UNAVAILABLE, reason)))
     response = error(503, reason)
     response.headers["Retry-After"] = "5"
     return response
 
 
-def from_rpc(rpc_response: json_rpc.RpcResponse) -> flask.Response:
+def from_rpc(rpc_response: rpc.RpcResponse) -> flask.Response:
     """Return the response to a JSON-RPC request."""
     if rpc_response.result is not None:
         return from_result(rpc_response.result, rpc_response.identity)

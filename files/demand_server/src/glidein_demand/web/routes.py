@@ -8,47 +8,55 @@ from typing import Any
 
 import flask
 
+from .. import result_cache
 from ..pool.job_lookup import JobName, LookupFailedError
-from . import charts, json_rpc, page, responses, result_cache, usage, usage_records
-from .app_services import current_services
+from . import (
+    charts,
+    methods,
+    page,
+    read_results,
+    request_hooks,
+    responses,
+    rpc,
+    usage,
+)
+from . import metrics as metrics_
+from .current import current_server
 from .health import health
-from .json_rpc import exceptions
 from .page_context import PageContext
+from .rpc import RpcError
 
-rpc = flask.Blueprint("rpc", __name__)
+json_rpc = flask.Blueprint("rpc", __name__)
 api = flask.Blueprint("api", __name__)
 pages = flask.Blueprint("pages", __name__)
 metrics = flask.Blueprint("metrics", __name__)
 
 
-@rpc.post(responses.RPC_PATH)
+@json_rpc.post(responses.RPC_PATH)
 def call() -> flask.Response:
     """Answer a JSON-RPC request or batch."""
-    services = current_services()
     if not flask.request.is_json:
-        error = exceptions.InvalidRequestError(data="the Content-Type must be application/json")
-        return responses.from_rpc(json_rpc.error_response(error))
-    return responses.from_rpc(
-        json_rpc.handle(
-            services.dispatcher,
-            flask.request.get_data(),
-            flask.g.caller,
-            services.seconds_to_wait,
-            services.metrics.called,
-        )
+        error = RpcError(rpc.INVALID_REQUEST, "the Content-Type must be application/json")
+        return responses.from_rpc(rpc.error_response(error))
+    server, caller = current_server(), flask.g.caller
+    response = rpc.handle(
+        flask.request.get_data(),
+        lambda method, params: methods.call(server, caller, method, params),
+        request_hooks.seconds_to_wait,
     )
+    return responses.from_rpc(response)
 
 
 @api.get("/demand")
 def demand() -> flask.Response:
     """Return the result of get_demand."""
-    return responses.from_result(current_services().results.demand(flask.g.caller, None))
+    return responses.from_result(read_results.demand(current_server(), flask.g.caller, None))
 
 
 @api.get("/supply")
 def supply() -> flask.Response:
     """Return the result of get_supply."""
-    return responses.from_result(current_services().results.supply(flask.g.caller))
+    return responses.from_result(read_results.supply(current_server(), flask.g.caller))
 
 
 @api.get("/history")
@@ -56,7 +64,7 @@ def history() -> flask.Response:
     """Return the history for the page's charts."""
     try:
         return responses.from_result(
-            current_services().results.history(flask.request.args.get("range", charts.DEFAULT_RANGE))
+            read_results.history(current_server(), flask.request.args.get("range", charts.DEFAULT_RANGE))
         )
     except ValueError as error:
         return responses.error(400, str(error))
@@ -65,8 +73,8 @@ def history() -> flask.Response:
 @api.get("/usage")
 def core_hours() -> flask.Response:
     """Return core-hours by month or day, or usage records of them, as JSON or CSV."""
-    parts = current_services().parts
-    now = parts.clock()
+    server = current_server()
+    now = server.clock()
     try:
         wanted = usage.parse(flask.request.args, now, flask.g.caller.is_known)
     except ValueError as error:
@@ -74,14 +82,14 @@ def core_hours() -> flask.Response:
     except usage.UsersHiddenError as error:
         return responses.unauthorized(str(error))
     if wanted.layout == "records":
-        rows = usage_records.records_of(parts.core_hours, wanted, parts.settings.vo, now)
-        key, name, to_csv = "records", "usage-records.csv", usage_records.csv_of
+        rows = usage.records_of(server.core_hours, wanted, server.settings.vo, now)
+        key, name = "records", "usage-records.csv"
     else:
-        rows = usage.rows_of(parts.core_hours, wanted)
-        key, name, to_csv = "rows", "core-hours.csv", usage.csv_of
+        rows = usage.rows_of(server.core_hours, wanted)
+        key, name = "rows", "core-hours.csv"
     if wanted.format == "csv":
         headers = {"Content-Disposition": f"attachment; filename={name}"}
-        return flask.Response(to_csv(wanted, rows), content_type="text/csv; charset=utf-8", headers=headers)
+        return flask.Response(usage.csv_of(wanted, rows), content_type="text/csv; charset=utf-8", headers=headers)
     reply = {"as_of": int(now), "per": wanted.per, "by": wanted.by, key: rows}
     return responses.from_json(result_cache.dump(reply))
 
@@ -89,10 +97,10 @@ def core_hours() -> flask.Response:
 @api.get("/healthz")
 def healthz() -> flask.Response:
     """Return the health of the server, with HTTP status 503 if the demand is stale or the database fails."""
-    parts = current_services().parts
-    include_names = parts.settings.reading == "open" or flask.g.caller.is_known
-    state = health(parts.pool_state.snapshot().results.about, parts.settings, parts.clock(), include_names)
-    if parts.watch.problem:
+    server = current_server()
+    include_names = server.settings.reading == "open" or flask.g.caller.is_known
+    state = health(server.pool_state.snapshot().results.about, server.settings, server.clock(), include_names)
+    if server.watch.problem:
         state["status"] = "no database"
     return responses.from_json(result_cache.dump(state), 200 if state["status"] == "ok" else 503)
 
@@ -101,7 +109,7 @@ def _job(asked: str) -> dict[str, Any]:
     """Return PageContext.job."""
     query = asked[:300]
     try:
-        return {"query": query, "result": current_services().results.job(JobName.parse(query))}
+        return {"query": query, "result": read_results.job(current_server(), JobName.parse(query))}
     except (ValueError, LookupFailedError) as error:
         return {"query": query, "error": str(error)}
 
@@ -109,27 +117,26 @@ def _job(asked: str) -> dict[str, Any]:
 @pages.get("/")
 def status() -> str | flask.Response:
     """Return the status page."""
-    services = current_services()
-    parts, results = services.parts, services.results
-    now = parts.clock()
+    server = current_server()
+    now = server.clock()
     asked = flask.request.args.get("job", "").strip()
     if asked and not flask.g.caller.is_known:
         return responses.unauthorized("reading a job requires a token")
     page_context = PageContext(
-        settings=parts.settings,
+        settings=server.settings,
         now=now,
-        demand=parts.pool_state.snapshot().results.demand(),
-        supply=results.supply(flask.g.caller).value,
-        reports=parts.reports.reports(),
-        monitoring=parts.reports.monitoring(),
-        anonymous=parts.anonymous.monitoring(now),
-        leases=parts.leases.rows(),
-        pause=parts.paused(),
-        history=results.history(charts.range_or_default(flask.request.args.get("range"))).value,
-        usage=results.usage(flask.g.caller).value,
+        demand=server.pool_state.snapshot().results.demand(),
+        supply=read_results.supply(server, flask.g.caller).value,
+        reports=server.reports.reports(),
+        monitoring=server.reports.monitoring(),
+        anonymous=server.anonymous.monitoring(now),
+        leases=server.leases.rows(),
+        pause=server.paused(),
+        history=read_results.history(server, charts.range_or_default(flask.request.args.get("range"))).value,
+        usage=read_results.usage(server, flask.g.caller).value,
         caller_has_token=flask.g.caller.is_known,
         job=_job(asked) if asked else None,
-        can_report=any(row["kind"] == "site" for row in parts.tokens.rows()),
+        can_report=any(row["kind"] == "site" for row in server.tokens.rows()),
     )
     return flask.render_template("status.html", **page.template_variables(page_context))
 
@@ -137,4 +144,4 @@ def status() -> str | flask.Response:
 @metrics.get("/metrics")
 def prometheus() -> flask.Response:
     """Return the metrics for Prometheus."""
-    return flask.Response(current_services().metrics.text(), mimetype="text/plain; version=0.0.4; charset=utf-8")
+    return flask.Response(metrics_.text(current_server()), mimetype="text/plain; version=0.0.4; charset=utf-8")

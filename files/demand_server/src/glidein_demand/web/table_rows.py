@@ -14,6 +14,7 @@ from .formatting import (
     format_age,
     format_count,
     format_duration,
+    format_hours,
     format_number,
     format_size,
     format_time,
@@ -23,7 +24,7 @@ from .page_context import PageContext
 MAX_GROUPS = 50
 MAX_SITES_IN_ONE_TABLE = 20
 """The most sites in one table. More sites are split into those with problems, with glideins, and without."""
-_WORK = ("granted_core_s", "busy_core_s")
+_CORE_TIMES = ("glidein_core_s", "job_core_s")
 _COUNTS = ("queued", "running", "sick", "launched")
 
 
@@ -115,7 +116,9 @@ def site_tables(context: PageContext, sites_with_problems: set[str]) -> dict[str
 def _is_shown(row: Mapping[str, Any]) -> bool:
     """Return True if the supply has current data of an entry that no report contains."""
     history = row.get("history") or {}
-    return bool(row["registered"] or row.get("work") or history.get("never_registered") or history.get("ended_early"))
+    return bool(
+        row["registered"] or row.get("core_hours") or history.get("never_registered") or history.get("ended_early")
+    )
 
 
 def _tables(every: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -182,14 +185,14 @@ def _numbers(entry: Mapping[str, Any] | None, supply: Mapping[str, Any] | None) 
     numbers["registered"] = supply["registered"] if supply else 0
     numbers["cpus"] = supply["cpus"] if supply else 0
     numbers["cpus_claimed"] = supply["cpus_claimed"] if supply else 0
-    work = (supply or {}).get("work") or {}
-    numbers.update({name: work.get(name) for name in _WORK})
+    core_hours = (supply or {}).get("core_hours") or {}
+    numbers.update({name: core_hours.get(name) for name in _CORE_TIMES})
     return numbers
 
 
 def _sum(rows: Iterable[Mapping[str, int | None]]) -> dict[str, int | None]:
     """Return the sums of the known values; None if all are unknown."""
-    total: dict[str, int | None] = dict.fromkeys((*_COUNTS, "registered", "cpus", "cpus_claimed", *_WORK))
+    total: dict[str, int | None] = dict.fromkeys((*_COUNTS, "registered", "cpus", "cpus_claimed", *_CORE_TIMES))
     for row in rows:
         for name, value in row.items():
             if value is not None:
@@ -201,8 +204,9 @@ def _texts(numbers: Mapping[str, int | None]) -> dict[str, str]:
     texts = {name: format_number(numbers[name]) for name in (*_COUNTS, "registered")}
     cpus = numbers["cpus"]
     texts["busy"] = f"{format_number(numbers['cpus_claimed'])} of {format_number(cpus)}" if cpus else UNKNOWN
-    granted = numbers["granted_core_s"]
-    texts["used"] = f"{_share(numbers['busy_core_s'] or 0, granted)} of {_hours(granted)}" if granted else UNKNOWN
+    granted = numbers["glidein_core_s"]
+    used = _share(numbers["job_core_s"] or 0, granted) if granted else ""
+    texts["used"] = f"{used} of {format_hours(granted / 3600)} h" if granted else UNKNOWN
     return texts
 
 
@@ -212,12 +216,6 @@ def _share(part: int, whole: int) -> str:
     if part and not percent:
         return "<1 %"
     return f"{percent} %" if percent != 100 or part >= whole else "99 %"
-
-
-def _hours(core_s: int) -> str:
-    """Return core-hours as text, with one decimal if there are fewer than 10."""
-    hours = core_s / 3600
-    return f"{hours:,.0f} h" if hours >= 10 else f"{hours:.1f} h"
 
 
 def _waits(supply: Mapping[str, Any] | None) -> str:

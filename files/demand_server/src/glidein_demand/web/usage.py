@@ -1,19 +1,24 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Core-hours for GET /usage, as JSON or CSV, and for the page. docs/protocol.md describes them."""
+"""Core-hours for GET /usage, as a table or as usage records, and for the page. docs/protocol.md describes them.
+
+A usage record (`layout=records`) is the sum of a period, as in the summaries of GRACC and APEL. Its fields have the
+names of GRACC's records, and of the OGF Usage Record where GRACC has none.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ..store.core_hours import DAY, JOB_NAMES, MONTH, CoreHours
-from ..store.core_seconds import DAY_S, month_of
-from .formatting import format_number, printable
+from ..store.periods import DAY_S, month_of
+from .formatting import format_hours, printable
 
 PERIODS = {"month": (MONTH, "%Y-%m"), "day": (DAY, "%Y-%m-%d")}
 FORMATS = ("json", "csv")
@@ -28,6 +33,17 @@ DEFAULT_DAYS = 31
 MAX_TABLE_ROWS = 20
 NO_PROJECT = "no project"
 NO_VO = "no VO"
+
+PILOTS = "Batch"
+JOBS = "Payload"
+"""GRACC's ResourceType of pilots, which a CE or a batch system counts, and of jobs in pilots."""
+
+FIELDS = {
+    "site": "SiteName", "entry": "Queue", "vo": "VOName", "project": "ProjectName", "user": "GlobalUserName",
+}  # fmt: skip
+"""{key of `by`: field of a record}, in the order of a record's fields."""
+
+PILOT_KEYS = ("site", "entry")
 
 _SOURCES = {"glidein_core_s": "glidein_core_hours", "job_core_s": "job_core_hours"}
 
@@ -88,15 +104,55 @@ def rows_of(core_hours: CoreHours, request: Request) -> list[dict[str, Any]]:
     ]
 
 
+def records_of(core_hours: CoreHours, request: Request, pilot_vo: str, now: float) -> list[dict[str, Any]]:
+    """Return the records, oldest first, those of pilots before those of jobs.
+
+    pilot_vo: the VO of pilots. A period that has not ended ends at `now`.
+    """
+    level, _pattern = PERIODS[request.per]
+    probe = f"glidein-demand:{socket.gethostname()}"
+    keys = [key for key in FIELDS if key in request.by]
+    sources = [
+        (PILOTS, "glidein_core_s", [key for key in keys if key in PILOT_KEYS]),
+        (JOBS, "job_core_s", keys),
+    ]
+    found = []
+    for resource_type, source, by in sources:
+        for row in core_hours.sums(level, request.since, request.until, by):
+            if row[source]:
+                values = {"vo": pilot_vo if resource_type == PILOTS else "", **row}
+                found.append(
+                    {
+                        "ResourceType": resource_type,
+                        "ProbeName": probe,
+                        "StartTime": _iso(row["time"]),
+                        "EndTime": _iso(min(end_of_period(row["time"], request.per), now)),
+                        **{FIELDS[key]: values.get(key, "") for key in keys},
+                        "Processors": 1,
+                        "WallDuration": row[source],
+                        "CoreHours": round(row[source] / 3600, 4),
+                    }
+                )
+    return sorted(found, key=lambda record: record["StartTime"])
+
+
+def columns(request: Request) -> list[str]:
+    """Return the names of the values in a row or record, in the order of CSV."""
+    if request.layout == "records":
+        fields = [name for key, name in FIELDS.items() if key in request.by]
+        return ["ResourceType", "ProbeName", "StartTime", "EndTime", *fields, "Processors", "WallDuration", "CoreHours"]
+    hours = list(_SOURCES.values())
+    return [request.per, *request.by, *(hours[1:] if JOB_NAMES.intersection(request.by) else hours)]
+
+
 def csv_of(request: Request, rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the rows as CSV with a header (RFC 4180)."""
-    sources = list(_SOURCES.values())
-    names = sources[1:] if JOB_NAMES.intersection(request.by) else sources
+    """Return the rows or records as CSV with a header (RFC 4180)."""
+    names = columns(request)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow([request.per, *request.by, *names])
+    writer.writerow(names)
     for row in rows:
-        writer.writerow([row[request.per], *(csv_cell(row[key]) for key in request.by), *(row[name] for name in names)])
+        writer.writerow([csv_cell(value) if isinstance(value := row[name], str) else value for name in names])
     return out.getvalue()
 
 
@@ -134,17 +190,12 @@ def _table(
     rows = [
         {
             "name": printable("/".join(key)) or without,
-            "glideins": [_hours(core_s) for core_s in found[key]["glidein_core_s"]],
-            "jobs": [_hours(core_s) for core_s in found[key]["job_core_s"]],
+            "glideins": [format_hours(core_s / 3600) for core_s in found[key]["glidein_core_s"]],
+            "jobs": [format_hours(core_s / 3600) for core_s in found[key]["job_core_s"]],
         }
         for key in ordered[:MAX_TABLE_ROWS]
     ]
     return {"rows": rows, "more": max(0, len(ordered) - MAX_TABLE_ROWS)}
-
-
-def _hours(core_s: int) -> str:
-    hours = core_s / 3600
-    return format_number(round(hours)) if hours >= 10 or not core_s else f"{hours:.1f}"
 
 
 def csv_cell(text: str) -> str:
@@ -185,3 +236,7 @@ def _default_since(until: int, per: str) -> int:
     for _month in range(DEFAULT_MONTHS - 1):
         last = (last - timedelta(days=1)).replace(day=1)
     return int(last.timestamp())
+
+
+def _iso(time_s: float) -> str:
+    return datetime.fromtimestamp(int(time_s), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

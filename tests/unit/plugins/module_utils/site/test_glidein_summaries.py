@@ -121,12 +121,12 @@ def test_logs_of_the_same_time_are_returned_in_one_run(tmp_path, monkeypatch, mo
     assert runs == [[1], [2, 3], [4, 5, 6], [7]]
 
 
-def server_checks():
+def server_parameters():
     if sys.version_info < (3, 9):
         pytest.skip("the demand server needs Python 3.9")
     sys.path.insert(0, str(pathlib.Path(__file__).parents[5] / "files/demand_server/src"))
     try:
-        return importlib.import_module("glidein_demand.web.parameter_checks")
+        return importlib.import_module("glidein_demand.web.parameters")
     finally:
         sys.path.pop(0)
 
@@ -143,12 +143,14 @@ NUMBERS = ("started", "registered", "ended", "granted_cpus", "granted_core_s", "
 def test_the_demand_server_accepts_each_valid_summary(extreme):
     given = summary(**dict({"started": 0, "ended": 10**12}, **extreme))
     for one in read_summaries(line(given), "lab"):
-        server_checks().summaries({"since": 0, "until": 1, "glideins": [one]})
+        given = {"since": 0, "until": 1, "glideins": [one]}
+        server = server_parameters()
+        server.checked({"site": "lab", "as_of": 1, "summaries": given}, server.Report)
 
 
 def test_the_demand_server_accepts_the_maximum_number_of_summaries():
     most = max(glidein_summaries.MAX_ACCEPTED, glidein_summaries.MAX_SUMMARIES + glidein_summaries.MAX_RESENT)
-    assert most <= server_checks().MAX_SUMMARIES
+    assert most <= server_parameters().MAX_SUMMARIES
 
 
 def test_many_repeated_summaries_do_not_delay_new_ones(tmp_path, monkeypatch):

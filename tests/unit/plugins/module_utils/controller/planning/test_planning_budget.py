@@ -285,7 +285,7 @@ def test_no_plan_exceeds_a_budget(jobs, pool, guarded, silent):
 def test_cycles_of_two_months_stay_within_each_month_s_budget():
     """Simulate glideins that start and end at random times.
 
-    The server derives core-hours from the reports; see store/core_seconds.py.
+    The server derives core-hours from the reports; see store/core_hours.py.
     """
     chance = random.Random(7)  # noqa: S311
     step_s, hours, cpus = 900, 5000, 28

@@ -7,15 +7,16 @@ from __future__ import annotations
 import collections
 import gzip
 import hashlib
+import itertools
 import json
 import threading
 import zlib
 from collections.abc import Hashable, Mapping
 from typing import Any, Callable
 
-import orjson
+import msgspec
 
-from ..pool.demand import pyglidein_state
+from .pool.demand import pyglidein_state
 
 GZIP_LEVEL = 6
 _GZIP_FORMAT = 16 + zlib.MAX_WBITS
@@ -77,12 +78,19 @@ class ResultCache:
         self._lock = threading.Lock()
         self._source: object = None
         self._cached: collections.OrderedDict[Hashable, tuple[float, JsonResult]] = collections.OrderedDict()
+        self._generations = itertools.count(1)
+        self._generation = 0
+
+    def invalidate(self) -> None:
+        """Drop the cached results, also one that is being computed."""
+        self._generation = next(self._generations)
 
     def get(self, source: object, key: Hashable, now: float, make: Callable[[], tuple[Any, float]]) -> JsonResult:
         """Return the cached result of `key`, else that of `make`, which returns (value, epoch of its expiry).
 
         source: the data that the results are made of. If it differs from that of the last call, the cache is cleared.
         """
+        key = (self._generation, key)
         with self._lock:  # one thread computes a result, and the others wait for it
             if source is not self._source:
                 self._source = source
@@ -122,6 +130,6 @@ def state_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) 
 def dump(value: Any) -> bytes:
     """Return JSON without spaces, in UTF-8."""
     try:
-        return orjson.dumps(value)
-    except TypeError:  # integers of more than 64 bits, lone surrogates: both are valid in JSON
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # lone surrogates, which are valid in JSON
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()

@@ -1,20 +1,19 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of ended glideins' summaries: counted once, summed, thinned, and shown."""
+"""Tests of ended glideins' summaries: counted once, summed, and shown."""
 
 import json
 import math
 
 import pytest
-from glidein_demand.store import glidein_usage as work_module
+from glidein_demand.store import ended_glideins as module
 from glidein_demand.store.database import Database
-from glidein_demand.store.glidein_usage import GlideinUsage
+from glidein_demand.store.ended_glideins import EndedGlideins
 
 from conftest import TOKEN, site_report
 from databases import NOW
 
-DAY = 86400
-KEY = ("PSC", "RM", "node")
+KEY = ("PSC", "RM")
 
 
 def glidein(number=1, **changes):
@@ -30,66 +29,38 @@ def summaries_of(*glideins, since=0, until=None):
 
 
 @pytest.fixture
-def work(database):
-    return GlideinUsage(database, lambda: NOW)
+def ended(database):
+    return EndedGlideins(database, lambda: NOW)
 
 
-def sums(count, granted, busy, jobs, failed):
-    return {
-        "glideins": count, "granted_core_s": granted, "busy_core_s": busy, "jobs": jobs, "jobs_failed": failed,
-    }  # fmt: skip
-
-
-def test_each_glidein_counts_once_regardless_of_repeated_reports(work, database_url):
-    assert work.add("PSC", summaries_of(glidein(1), glidein(2), glidein(1))) == 2
-    assert work.add("PSC", summaries_of(glidein(2), glidein(3, entry="long"))) == 1
-    assert work.add("Cedar", summaries_of(glidein(1))) == 1
-    again = GlideinUsage(Database(database_url), lambda: NOW)
+def test_each_glidein_counts_once_regardless_of_repeated_reports(ended, database_url):
+    assert ended.add("PSC", summaries_of(glidein(1), glidein(2), glidein(1))) == 2
+    assert ended.add("PSC", summaries_of(glidein(2), glidein(3, entry="long"))) == 1
+    assert ended.add("Cedar", summaries_of(glidein(1))) == 1
+    again = EndedGlideins(Database(database_url), lambda: NOW)
     assert again.add("PSC", summaries_of(glidein(3))) == 0
     assert again.totals() == {
-        KEY: sums(2, 14400, 10800, 6, 2),
-        ("PSC", "long", "node"): sums(1, 7200, 5400, 3, 1),
-        ("Cedar", "RM", "node"): sums(1, 7200, 5400, 3, 1),
+        KEY: {"glideins": 2, "jobs": 6, "jobs_failed": 2},
+        ("PSC", "long"): {"glideins": 1, "jobs": 3, "jobs_failed": 1},
+        ("Cedar", "RM"): {"glideins": 1, "jobs": 3, "jobs_failed": 1},
     }
 
 
-def test_the_time_of_recorded_logs_advances_only_from_its_last_value(work):
-    assert work.summaries_until() == {}
-    work.add("PSC", summaries_of(since=0, until=NOW - 50.25))
-    work.add("PSC", summaries_of(since=0, until=NOW - 10))  # another controller, which began without recorded logs
-    assert work.summaries_until() == {"PSC": NOW - 50.25}
-    work.add("PSC", summaries_of(since=NOW - 50.25, until=NOW - 5))
-    work.add("PSC", summaries_of(since=NOW - 5, until=NOW - 5))
-    assert work.summaries_until() == {"PSC": NOW - 5}
+def test_the_time_of_recorded_logs_advances_only_from_its_last_value(ended):
+    assert ended.summaries_until() == {}
+    ended.add("PSC", summaries_of(since=0, until=NOW - 50.25))
+    ended.add("PSC", summaries_of(since=0, until=NOW - 10))  # another controller, which began without recorded logs
+    assert ended.summaries_until() == {"PSC": NOW - 50.25}
+    ended.add("PSC", summaries_of(since=NOW - 50.25, until=NOW - 5))
+    ended.add("PSC", summaries_of(since=NOW - 5, until=NOW - 5))
+    assert ended.summaries_until() == {"PSC": NOW - 5}
 
 
-def test_many_at_a_time_are_counted(work):
+def test_many_at_a_time_are_counted(ended):
     every = [glidein(number) for number in range(1000)]
-    assert work.add("PSC", summaries_of(*every[:900])) == 900
-    assert work.add("PSC", summaries_of(*every)) == 100
-    assert work.totals()[KEY]["glideins"] == 1000
-
-
-def test_only_the_last_days_are_shown(work):
-    today = NOW // DAY * DAY
-    work.add(
-        "PSC",
-        summaries_of(glidein(1), glidein(2, ended=today - 6 * DAY), glidein(3, ended=today - 6 * DAY - 1), glidein(4)),
-    )
-    assert work.recent(NOW)[KEY] == {"since": today - 6 * DAY, **sums(3, 21600, 16200, 9, 3)}
-    work.add("PSC", summaries_of(glidein(5)))
-    assert work.recent(NOW)[KEY]["glideins"] == 4
-
-
-def test_hours_are_kept_for_a_month_and_days_as_long_as_the_other_history(database):
-    work = GlideinUsage(database, lambda: NOW, keep_days=100)
-    for days in (0, 29, 31, 99):
-        work.add("PSC", summaries_of(glidein(days, ended=NOW - days * DAY)))
-    assert [row["glideins"] for row in work.series(3600, NOW - 40 * DAY) if row["glideins"]] == [1, 1]
-    work.delete_old(NOW + 2 * DAY)
-    assert [row["glideins"] for row in work.series(3600, NOW - 40 * DAY) if row["glideins"]] == [1]
-    assert work._recent(0)[KEY]["glideins"] == 3
-    assert work.totals()[KEY]["glideins"] == 4
+    assert ended.add("PSC", summaries_of(*every[:900])) == 900
+    assert ended.add("PSC", summaries_of(*every)) == 100
+    assert ended.totals()[KEY]["glideins"] == 1000
 
 
 def test_the_reason_of_an_end_is_cut_and_may_be_missing(service):
@@ -97,50 +68,41 @@ def test_the_reason_of_an_end_is_cut_and_may_be_missing(service):
     without = glidein(2)
     del without["reason"]
     service.result("report", site_report(summaries=summaries_of(long, without)), TOKEN)
-    endings = service.parts.glidein_usage.endings(0)
+    endings = service.server.ended_glideins.endings(0)
     assert len(endings["PSC", "1"]["reason"]) == 300
     assert (endings["PSC", "2"]["reason"], endings["PSC", "2"]["entry"]) == ("", "RM")
 
 
-def test_names_are_forgotten_in_the_end(work, database):
-    work.add("PSC", summaries_of(glidein(1)))
-    work.delete_old(NOW + work_module.KEEP_NAMES_S + 1)
-    assert work.endings(0) == {}
+def test_names_are_forgotten_in_the_end(ended, database):
+    ended.add("PSC", summaries_of(glidein(1)))
+    ended.delete_old(NOW + module.KEEP_NAMES_S + 1)
+    assert ended.endings(0) == {}
 
 
-def test_the_data_of_a_malicious_site_is_limited(work, monkeypatch):
-    monkeypatch.setattr(work_module, "MOST_KEYS_OF_A_SITE", 2)
-    monkeypatch.setattr(work_module, "MOST_NAMES_OF_A_SITE", 3)
-    work.add("PSC", summaries_of(*(glidein(number, entry=f"e{number}") for number in range(4))))
-    work._clock = lambda: NOW + 60
-    work.add("PSC", summaries_of(*(glidein(10 + number) for number in range(3))))
-    assert len(work.totals()) == 2
-    assert {key[1] for key in work.endings(0)} == {"10", "11", "12"}
+def test_the_data_of_a_malicious_site_is_limited(ended, monkeypatch):
+    monkeypatch.setattr(module, "MAX_ENTRIES_OF_A_SITE", 2)
+    monkeypatch.setattr(module, "MAX_NAMES_OF_A_SITE", 3)
+    ended.add("PSC", summaries_of(*(glidein(number, entry=f"e{number}") for number in range(4))))
+    ended._clock = lambda: NOW + 60
+    ended.add("PSC", summaries_of(*(glidein(10 + number) for number in range(3))))
+    assert len(ended.totals()) == 2
+    assert {key[1] for key in ended.endings(0)} == {"10", "11", "12"}
 
 
-def test_an_end_in_the_future_is_now(work):
-    work.add("PSC", summaries_of(glidein(1, ended=NOW + 10 * DAY)))
-    assert [row["time"] for row in work.series(3600, NOW - 7200) if row["glideins"]] == [NOW // 3600 * 3600]
-
-
-def test_a_report_brings_summaries_to_the_page_the_metrics_and_the_supply(service):
-    report = site_report(summaries=summaries_of(glidein(1, granted_core_s=36000, busy_core_s=27000)))
+def test_a_report_brings_summaries_to_the_metrics_and_the_supply(service):
+    report = site_report(summaries=summaries_of(glidein(1)))
     for _again in range(2):
         assert service.result("report", report, TOKEN) == {"accepted": True}
-    supply = service.result("get_supply")
-    assert supply["summaries_until"] == {"PSC": NOW}
-    (entry,) = supply["entries"]
-    assert entry["work"]["granted_core_s"] == 36000
-    assert ">75 % of 10 h<" in service.page()
+    assert service.result("get_supply")["summaries_until"] == {"PSC": NOW}
     metrics = service.get("/metrics").text
-    assert 'glidein_site_busy_core_seconds_total{entry="RM",site="PSC"} 27000.0' in metrics
-    assert 'glidein_site_failed_jobs_total{entry="RM",site="PSC"} 1.0' in metrics
+    for name, number in (("ended_glideins", 1), ("jobs", 3), ("failed_jobs", 1)):
+        assert f'glidein_site_{name}_total{{entry="RM",site="PSC"}} {number}.0' in metrics
 
 
 def test_a_delayed_report_still_records_ended_glideins(service):
     service.result("report", site_report(), TOKEN)
     service.result("report", site_report(as_of=NOW - 60, summaries=summaries_of(glidein())), TOKEN)
-    assert service.parts.glidein_usage.totals()[KEY]["glideins"] == 1
+    assert service.server.ended_glideins.totals()[KEY]["glideins"] == 1
 
 
 def test_the_guard_gets_failed_jobs(service):

@@ -10,8 +10,6 @@ import threading
 import time
 from typing import Callable
 
-from .auth import Caller
-
 WINDOW_S = 60.0
 
 
@@ -28,6 +26,8 @@ class RateLimit:
         self._lock = threading.Lock()
         # {key: (end of its minute, calls in it)}. All windows have the same length, so the first one ends first.
         self._windows: dict[str, tuple[float, int]] = {}
+        self.refused = 0
+        """The number of refusals since the start."""
 
     def hit(self, key: str, calls: int = 1) -> int:
         """Count calls of `key`; return 0 if they are allowed, else the seconds until a retry."""
@@ -40,13 +40,16 @@ class RateLimit:
                 del self._windows[first]
             until, counted = self._windows.get(key, (now + WINDOW_S, 0))
             self._windows[key] = (until, counted + calls)
-        return 0 if counted + calls <= self._per_minute else max(1, math.ceil(until - now))
+            if counted + calls <= self._per_minute:
+                return 0
+            self.refused += 1
+            return max(1, math.ceil(until - now))
 
 
-def rate_limit_key(caller: Caller, address: str) -> str:
-    """Return the key under which calls are counted: the token, or the address (IPv6: the /64 network)."""
-    if caller.is_known:
-        return f"token/{caller.name}"
+def rate_limit_key(token: str, address: str) -> str:
+    """Return the key under which calls are counted: the token's name, or the address (IPv6: the /64 network)."""
+    if token:
+        return f"token/{token}"
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -11,15 +11,16 @@ import importlib, sys, threading
 sys.setswitchinterval(1e-6)
 entry = {"entry": "q", "shape": "s", "glideins": [{"id": "1", "running_s": 1}]}
 for _number in range(60):
-    sys.modules.pop("glidein_demand.web.parameter_checks", None)
-    checks = importlib.import_module("glidein_demand.web.parameter_checks")
+    sys.modules.pop("glidein_demand.web.parameters", None)
+    parameters = importlib.import_module("glidein_demand.web.parameters")
     barrier = threading.Barrier(8)
 
     def check():
         barrier.wait()
-        for check, arguments in ((checks.report, ("A", 1, None, [entry], 0)), (checks.unserved, ([{}],))):
+        report = {"site": "A", "as_of": 1, "entries": [entry]}
+        for method, given in ((parameters.Report, report), (parameters.Report, {"unserved": [{}]})):
             try:
-                check(*arguments)
+                parameters.checked(given, method)
             except ValueError:
                 pass  # only the crash of the process matters
 

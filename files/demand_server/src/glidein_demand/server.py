@@ -1,0 +1,114 @@
+# Copyright (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The state of one demand server, built from its settings."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Callable
+
+from .config import Settings
+from .graphite_exporter import GraphiteExporter
+from .periodic import Every
+from .pool.job_lookup import JobLookup
+from .pool.pool_state import PoolState
+from .pool.queries import Queries
+from .pool.removals import Removals
+from .pool.requested_attributes import RequestedAttributes
+from .rate_limit import RateLimit
+from .result_cache import ResultCache
+from .store.anonymous import AnonymousClients
+from .store.core_hours import CoreHours
+from .store.database import Database
+from .store.ended_glideins import EndedGlideins
+from .store.glideins import Glideins
+from .store.history import History
+from .store.lease_limits import LeaseLimits
+from .store.leases import Leases
+from .store.machine_ads import MachineAds
+from .store.passed_over_groups import PassedOverGroups
+from .store.pause import Pause
+from .store.reports import Reports
+from .store.site_owners import SiteOwners
+from .store.tokens import Tokens
+from .store.watch import Watch
+
+log = logging.getLogger(__name__)
+
+STOP_S = 1.0
+"""The longest time that stop() waits for periodic work."""
+
+
+class Server:
+    """The database with its stores, the last results of the queries, and what is kept in memory about callers.
+
+    All parts are safe to use from many threads. clock: returns epoch seconds. Raise ConfigError if the database cannot
+    be used.
+    """
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.database = database = Database(settings.database)
+        self.watch = Watch(database)
+        self.leases = Leases(database, clock)
+        self.lease_limits = LeaseLimits(database)
+        self.site_owners = SiteOwners(database, clock)
+        self.tokens = Tokens(database, clock)
+        self.pause = Pause(database, clock)
+        self.reports = Reports(database, settings.max_sites, clock)
+        self.anonymous = AnonymousClients()
+        self.glideins = Glideins(database, clock)
+        self.ended_glideins = EndedGlideins(database, clock)
+        self.core_hours = CoreHours(database, clock, settings.keep_history_days, settings.refresh_seconds)
+        self.history = History(database, clock, settings.keep_history_days)
+        self.machine_ads = MachineAds(database, clock)
+        self.passed_over = PassedOverGroups(database)
+
+        self.queries = Queries()
+        self.jobs = JobLookup(settings, self.queries.run)
+        self.pool_state = PoolState(settings, clock)
+        self.removals = Removals(clock)
+        self.requested_attributes = RequestedAttributes(clock)
+
+        self.rate = RateLimit(settings.max_requests_per_minute)
+        self.calls: Counter[tuple[str, str]] = Counter()
+        """The JSON-RPC calls by (method, "ok" or "error"); see methods.call."""
+        # Each has its own lock: get_demand does not wait while a supply is computed.
+        self.demand_cache, self.supply_cache = ResultCache(), ResultCache()
+        self.history_cache, self.usage_cache = ResultCache(), ResultCache()
+        self.graphite = GraphiteExporter(
+            settings, self.reports.reports, self.reports.monitoring, lambda: self.anonymous.monitoring(clock())
+        )
+        self._threads: list[Every] = []
+
+    def paused(self) -> dict[str, Any]:
+        """Return {"paused", "since", "reason", "by"}: paused by the operator's command or by the configuration."""
+        state = self.pause.state()
+        if self.settings.paused and not state["paused"]:
+            return {"paused": True, "since": None, "reason": "server.paused = true", "by": "configuration"}
+        return state
+
+    def start(self, threads: Iterable[Every]) -> None:
+        """Start the periodic work; see background.threads."""
+        self._threads = list(threads)
+        for thread in self._threads:
+            thread.start()
+        if not self.tokens.rows():
+            log.warning(
+                "no token exists: sites can neither report nor lease; run the role glidein.ops.demand_server, or "
+                "glidein-demand token create NAME"
+            )
+
+    def stop(self, timeout: float = STOP_S) -> None:
+        """Stop the periodic work, kill the queries that still run after `timeout` seconds, and close the database."""
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            thread.stop()
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        self.queries.close()
+        self.database.close()
