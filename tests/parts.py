@@ -96,9 +96,10 @@ PARTS = [
     part("documentation", pytest("tests/documentation"), "check"),
     lint("antsibull-docs", "tests/checks/docs.py", ("venv", "collection")),
     lint("types", "tests/checks/server.py types"),
+    lint("types-plugins", "tests/checks/plugin_types.py"),
     lint("roles", "tests/checks/roles.py"),
     lint("shellcheck", "tests/checks/shell.py"),
-    lint("vermin", "vermin --target=3.6- --no-tips --violations plugins"),
+    lint("vermin", "vermin --target=3.6- --eval-annotations --no-tips --violations plugins"),
     lint("import-contracts-plugins", "tests/checks/plugin_imports.py"),
     lint("yamllint", "yamllint --strict ."),
     lint(

@@ -59,7 +59,7 @@ class ActionModule(ActionBase):
         facts = options["facts"]
         try:
             profile = load_profile(options["profile"]) if options["profile"] else None
-            kind = SCHEDULERS.get(facts["scheduler"] or (profile and profile["scheduler"]))
+            kind = SCHEDULERS.get(facts["scheduler"] or (profile["scheduler"] if profile else ""))
             file = VariablesFile(os.path.abspath(options["path"])) if options["path"] else None
             existing = {name for name in VARIABLES if task_vars.get(name) is not None}.union(
                 file.names() if file else ()

@@ -95,12 +95,11 @@ class ActionModule(ActionBase):
         rules = [
             Rule.from_option(option, f"prompts[{number}]") for number, option in enumerate(self.options["prompts"])
         ]
-        if any(rule.answer == TOTP for rule in rules):
-            if codes.PYOTP_ERROR:
-                raise InputError(missing_required_lib("pyotp"))
-            for rule in rules:
-                if rule.answer == TOTP:
-                    codes.generator(rule.secret)
+        seeds = [rule.secret for rule in rules if rule.answer == TOTP and rule.secret]
+        if seeds and codes.PYOTP_ERROR:
+            raise InputError(missing_required_lib("pyotp"))
+        for seed in seeds:
+            codes.generator(seed)
         if master.is_live(self.login) and master.carries(self.login, self.options["connect_timeout"]):
             return self._status(True, record.read(self.login.control_path))
         if self._task.check_mode:

@@ -32,6 +32,7 @@ _raw:
 """
 
 import os
+from typing import Set
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
@@ -41,7 +42,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyErro
 
 display = Display()
 
-_SHOWN = set()
+_SHOWN: Set[str] = set()
 
 
 class LookupModule(LookupBase):

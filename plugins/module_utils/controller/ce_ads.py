@@ -12,12 +12,13 @@ import contextlib
 import json
 import resource
 import sys
+from typing import Any, Union
 
 try:
     import classad2
     import htcondor2
 except ImportError:
-    classad2 = htcondor2 = None
+    classad2 = htcondor2 = None  # type: ignore[assignment]  # modules otherwise; main checks it
 
 NO_BINDINGS = 3  # exit status
 MEMORY_BYTES = 512 << 20  # with the libraries, which take 100 MB
@@ -45,7 +46,7 @@ _LINE_MOST = 200000
 _SHOWN_MOST = 100
 
 
-def main(collector):
+def main(collector: str) -> Union[int, str]:
     """Print the ads of a collector, and return the exit status of the program, or the error."""
     if htcondor2 is None:
         return NO_BINDINGS
@@ -65,7 +66,7 @@ def main(collector):
     return 0
 
 
-def _name(ad):
+def _name(ad: "classad2.ClassAd") -> str:
     """Return an ad's name for messages, as a literal of Python. It is not evaluated: only a text is shown."""
     try:
         name = ad["Name"]
@@ -74,7 +75,7 @@ def _name(ad):
     return ascii(name[:_SHOWN_MOST]) if isinstance(name, str) else "?"
 
 
-def _line(ad):
+def _line(ad: "classad2.ClassAd") -> str:
     """Return {"ad": {attribute: plain value}} or {"error": text} as JSON."""
     try:
         line = json.dumps({"ad": {name: _plain(ad.eval(name)) for name in ATTRIBUTES if name in ad}})
@@ -91,7 +92,7 @@ def _line(ad):
     return json.dumps({"error": reason})
 
 
-def _plain(value, depth=0):
+def _plain(value: Any, depth: int = 0) -> Any:
     """Return an evaluated value as a value of JSON. Raises ValueError.
 
     Undefined, errors, and expressions that refer to a job are None.

@@ -16,6 +16,7 @@ import os
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Pattern, Tuple, TypeVar, Union
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt
@@ -38,6 +39,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.shapes import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid, missing
+
+_Read = TypeVar("_Read")
 
 CE_PORT = 9619
 # The hosts of all catalogues.
@@ -79,7 +82,9 @@ _SET = re.compile(r"^set_([A-Za-z_][A-Za-z0-9_]{0,63})\Z", re.IGNORECASE)
 _LITERAL = re.compile(r"^[A-Za-z0-9 ._:/@,=+-]{0,128}\Z")
 
 
-def query(collectors: list, timeout_s: int, program: str = ce_ads.__file__) -> tuple:
+def query(
+    collectors: List[str], timeout_s: int, program: str = ce_ads.__file__
+) -> Tuple[Dict[str, List[Dict[str, Any]]], Dict[str, str]]:
     """Return ({collector: records}, {collector: why it did not answer}), in the order of the collectors.
 
     A record is {"name": text for messages, and "ad": {attribute: value} or "error": text}. collectors: HOST:PORT, each
@@ -89,7 +94,7 @@ def query(collectors: list, timeout_s: int, program: str = ce_ads.__file__) -> t
     environment = dict(os.environ, CONDOR_CONFIG=os.environ.get("CONDOR_CONFIG") or "ONLY_ENV")
     runner = Runner(environment, timeout_s, _OUTPUT_BYTES_MOST)
 
-    def ask(collector):
+    def ask(collector: str) -> Union[List[Dict[str, Any]], CommandError]:
         try:
             lines = runner.run([sys.executable, program, collector]).splitlines()
         except CommandError as error:
@@ -98,8 +103,9 @@ def query(collectors: list, timeout_s: int, program: str = ce_ads.__file__) -> t
         return [{"name": name, **json.loads(values)} for name, _tab, values in named]
 
     with ThreadPoolExecutor(_QUERIES_AT_ONCE) as pool:
-        answers = dict(zip(collectors, pool.map(ask, collectors)))
-    failures = {name: answers.pop(name) for name in collectors if isinstance(answers[name], CommandError)}
+        found = list(zip(collectors, pool.map(ask, collectors)))
+    answers = {name: answer for name, answer in found if not isinstance(answer, CommandError)}
+    failures = {name: answer for name, answer in found if isinstance(answer, CommandError)}
     if any(error.rc == ce_ads.NO_BINDINGS for error in failures.values()):
         raise GlideinError(
             "The Python library htcondor is missing on the controller. To install it, run "
@@ -126,14 +132,16 @@ def _printable(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
-def build(answers: dict, filters: dict, defaults: dict) -> dict:
+def build(
+    answers: Dict[str, List[Dict[str, Any]]], filters: Dict[str, Any], defaults: Dict[str, int]
+) -> Dict[str, Any]:
     """Return {"hosts": {name: {"variables": {name: value}, "groups": [names]}}, "warnings": [text]}.
 
     answers: {collector: records} of query; filters: {"vo", "batch_systems", "resources", "resource_groups", "min_cpus",
     "min_memory_mb", "min_walltime_s"}; defaults: {"walltime_s", "disk_per_core_mb"}, which no catalogue has.
     """
-    warnings: list = []
-    hosts: dict = {}
+    warnings: List[str] = []
+    hosts: Dict[str, Dict[str, Any]] = {}
     for site in _newest(_sites(answers, warnings)):
         if not site.is_selected(filters):
             continue
@@ -152,10 +160,10 @@ class _Site:
     `gaps`: texts that name what else is missing or invalid.
     """
 
-    def __init__(self, collector, where, ad):
+    def __init__(self, collector: str, where: str, ad: Dict[str, Any]) -> None:
         self.collector = collector
         self.where = where
-        self.gaps = []
+        self.gaps: List[str] = []
         known = functools.partial(_known, self.gaps)
         self.heard = known(_whole, ad, "LastHeardFrom", 0, 2**40) or 0
         self.resource = known(_text, ad, "OSG_Resource", _WORDS, _WORDS_RULE) or ""
@@ -164,9 +172,10 @@ class _Site:
         _condor, self.schedd, self.address = target.split(" ")
         version = ad.get("HTCondorCEVersion")
         self.version = version if isinstance(version, str) and _VERSION.match(version) else None
-        self.catalogue = ad.get("OSG_ResourceCatalog")
-        if not isinstance(self.catalogue, list) or not self.catalogue:
-            raise InputError(invalid("OSG_ResourceCatalog", self.catalogue, "a list of ads"))
+        catalogue = ad.get("OSG_ResourceCatalog")
+        if not isinstance(catalogue, list) or not catalogue:
+            raise InputError(invalid("OSG_ResourceCatalog", catalogue, "a list of ads"))
+        self.catalogue = catalogue
         self.gateway = ad.get("is_glidein") is True
         identity = str(ad.get("AuthenticatedIdentity", "")).partition("@")[0]
         if self.gateway:
@@ -181,22 +190,22 @@ class _Site:
         if not is_name(self.host) or self.host.lower() in _RESERVED or self.host.replace(".", "").isdigit():
             raise InputError(invalid("grid_resource", self.host, f"a host's name: {NAME_RULE}"))
 
-    def _set_gateway(self, ad):
+    def _set_gateway(self, ad: Dict[str, Any]) -> None:
         site = ad.get("GLIDEIN_Site")
         if not is_name(site) or self.schedd != f"gateway-{site}@":
             raise InputError(invalid("grid_resource", self.schedd, "the gateway of GLIDEIN_Site, gateway-SITE@"))
         self.host = f"gateway-{site}"
-        self.key = (self.schedd, self.address)
+        self.key: Tuple[Optional[str], str] = (self.schedd, self.address)
         self.scheduler = "gateway"
-        self.options = {"gateway": self.schedd, "collector": self.address}
+        self.options: Dict[str, Any] = {"gateway": self.schedd, "collector": self.address}
         if ad.get("GatewayRouted") is True:
             self.options["routes"] = True
         else:
             self.options["batch_system"] = self.batch_systems[0]
 
-    def _set_ce(self):
-        host, _colon, port = self.address.partition(":")
-        port = int(port or CE_PORT)
+    def _set_ce(self) -> None:
+        host, _colon, given = self.address.partition(":")
+        port = int(given or CE_PORT)
         if port > 65535:
             raise InputError(invalid("grid_resource", self.address, "a port of at most 65535"))
         self.host = host if port == CE_PORT else f"{host}-{port}"
@@ -206,7 +215,7 @@ class _Site:
         self.address = f"{host}:{port}"
         self.options = {} if self.schedd == host else {"schedd": self.schedd}
 
-    def variables(self, entries):
+    def variables(self, entries: "Dict[str, _Entry]") -> Dict[str, Any]:
         """Return the variables of the host."""
         vos = sorted({vo for entry in entries.values() for vo in entry.vos})
         values = {
@@ -226,14 +235,14 @@ class _Site:
             values["ce_version"] = self.version
         return values
 
-    def groups(self):
+    def groups(self) -> List[str]:
         """Return the names of the host's groups."""
         named = [f"ce_batch_{name}" for name in self.batch_systems]
         if self.resource_group:
             named.insert(0, f"ce_group_{self.resource_group}")
         return ["glidein_sites", GROUP, *(_NOT_IN_GROUPS.sub("_", name) for name in named)]
 
-    def is_selected(self, filters):
+    def is_selected(self, filters: Dict[str, Any]) -> bool:
         """Return whether the site fits the filters."""
         wanted = [_batch_system_name(name) for name in filters["batch_systems"]]
         return (
@@ -249,9 +258,10 @@ class _Entry:
     `gaps`: texts that name what is missing or invalid.
     """
 
-    def __init__(self, item, defaults):
+    def __init__(self, item: Any, defaults: Dict[str, int]) -> None:
         item = _attributes("item", item)
-        self.gaps = gaps = []
+        gaps: List[str] = []
+        self.gaps = gaps
         known = functools.partial(_known, gaps)
         transform = known(_attributes, "Transform", item.get("transform") or {}) or {}
         self.is_pilot = known(_boolean, item, "IsPilotEntry")
@@ -299,12 +309,12 @@ class _Entry:
             self.variables["limits"] = {"total": pilots}
         self.variables.update(self._size(defaults["disk_per_core_mb"]))
 
-    def _size_name(self):
+    def _size_name(self) -> str:
         is_unknown = self.whole_node and not self.known_cpus
         size = "whole-node" if is_unknown else f"{self.cpus}c-{self.memory_mb}m"
         return size + (f"-{self.gpus}g" if self.gpus else "")
 
-    def _size(self, disk_per_core_mb):
+    def _size(self, disk_per_core_mb: int) -> Dict[str, Any]:
         """Return the option that has the size of the pilots."""
         size = {
             "cpus": self.cpus,
@@ -324,7 +334,7 @@ class _Entry:
             size["memory_mb"] -= MEMORY_OVERHEAD_MB + MEMORY_OVERHEAD_PER_CPU_MB * self.cpus
         return {"shapes": {"pilot": size}}
 
-    def is_selected(self, filters):
+    def is_selected(self, filters: Dict[str, Any]) -> bool:
         """Return whether the entry fits the filters."""
         return (
             (not filters["vo"] or not self.vos or filters["vo"].lower() in self.vos)
@@ -334,7 +344,7 @@ class _Entry:
         )
 
 
-def _sites(answers, warnings):
+def _sites(answers: Dict[str, List[Dict[str, Any]]], warnings: List[str]) -> Iterator[_Site]:
     """Yield the site of each ad. An invalid ad is named in `warnings`."""
     for collector, records in answers.items():
         for record in records:
@@ -347,16 +357,16 @@ def _sites(answers, warnings):
                 warnings.append(f"{where}: {error}; the ad is skipped")
 
 
-def _newest(sites):
+def _newest(sites: Iterable[_Site]) -> List[_Site]:
     """Return one site of each CE and gateway: that of the newest ad. Equal times: the first collector's."""
-    found = {}
+    found: Dict[Tuple[Optional[str], str], _Site] = {}
     for site in sites:
         if site.key not in found or site.heard > found[site.key].heard:
             found[site.key] = site
     return list(found.values())
 
 
-def _entries(site, filters, defaults, warnings):
+def _entries(site: _Site, filters: Dict[str, Any], defaults: Dict[str, int], warnings: List[str]) -> Dict[str, _Entry]:
     """Return {name: entry} of a site, those that fit the filters. Invalid ones are named in `warnings`."""
     options = site.options if site.gateway else dict(site.options, ce=site.address)
     found = []
@@ -386,11 +396,11 @@ def _entries(site, filters, defaults, warnings):
     return entries
 
 
-def _value(ad, name):
+def _value(ad: Dict[str, Any], name: str) -> Any:
     return ad.get(name, ad.get(name.lower()))
 
 
-def _text(ad, name, pattern, expected):
+def _text(ad: Dict[str, Any], name: str, pattern: Pattern[str], expected: str) -> str:
     """Return an attribute that is a text of a pattern."""
     value = _value(ad, name)
     if value is None:
@@ -400,7 +410,7 @@ def _text(ad, name, pattern, expected):
     return value
 
 
-def _batch_systems(ad):
+def _batch_systems(ad: Dict[str, Any]) -> List[str]:
     """Return the names of the batch systems."""
     value = _words_list(ad.get("OSG_BatchSystems"))
     names = [_batch_system_name(name) for name in value]
@@ -410,15 +420,15 @@ def _batch_systems(ad):
     return sorted(set(names))
 
 
-def _words_list(value):
+def _words_list(value: Any) -> List[str]:
     return [word for word in re.split(r"[, ]+", value) if word] if isinstance(value, str) else []
 
 
-def _batch_system_name(name):
+def _batch_system_name(name: str) -> str:
     return _BATCH_SYSTEM_NAMES.get(name.lower(), name.lower())
 
 
-def _known(gaps, read, *arguments):
+def _known(gaps: List[str], read: Callable[..., Optional[_Read]], *arguments: Any) -> Optional[_Read]:
     """Return what a reader returns; None if an attribute is invalid, with its name in `gaps`."""
     try:
         return read(*arguments)
@@ -427,7 +437,7 @@ def _known(gaps, read, *arguments):
         return None
 
 
-def _whole(item, name, least, most):
+def _whole(item: Dict[str, Any], name: str, least: int, most: int) -> Optional[int]:
     """Return an attribute that is a whole number; None without it."""
     value = _value(item, name)
     if value is None:
@@ -438,7 +448,7 @@ def _whole(item, name, least, most):
     return int(value)
 
 
-def _boolean(item, name):
+def _boolean(item: Dict[str, Any], name: str) -> bool:
     """Return an attribute that is true or false; False without it."""
     value = _value(item, name)
     if value not in (None, True, False):
@@ -446,14 +456,14 @@ def _boolean(item, name):
     return bool(value)
 
 
-def _attributes(name, value):
+def _attributes(name: str, value: Any) -> Dict[str, Any]:
     """Return an ad with the names of its attributes in lower case: ClassAds do not distinguish them."""
     if not isinstance(value, dict):
         raise InputError(invalid(name, value, "an ad"))
     return {key.lower(): each for key, each in value.items()}
 
 
-def _vos(item):
+def _vos(item: Dict[str, Any]) -> List[str]:
     """Return the names of the VOs that may use an item of a catalogue, in lower case; [] for all."""
     value = item.get("allowedvos")
     if value is None:
@@ -466,7 +476,7 @@ def _vos(item):
     return sorted(set(names))
 
 
-def _word(name, value):
+def _word(name: str, value: Any) -> str:
     """Return a text that is one word of a batch system."""
     try:
         word = WORD.convert(value)
@@ -477,7 +487,7 @@ def _word(name, value):
     return word
 
 
-def _directives(transform):
+def _directives(transform: Dict[str, Any]) -> Tuple[List[str], List[str]]:
     """Return ([names of attributes that glideins do not set], [directives]) of Transform."""
     unused, directives = [], []
     for key, value in sorted(transform.items()):

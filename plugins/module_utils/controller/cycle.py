@@ -8,7 +8,7 @@ A step whose result the next steps report returns {"failed": True, "msg": reason
 
 import functools
 import time
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ansible.module_utils.basic import missing_required_lib
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -21,7 +21,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning im
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import MissingLibraryError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_sites
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import accepted_attributes
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import request_leases, trim
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import Jobs, request_leases, trim
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import (
     options_of,
     plan_argument_spec,
@@ -71,7 +71,7 @@ def client_of(server: dict) -> Callable[..., DemandClient]:
 def read_job(variables: Any, tokens: dict, job: str, schedd: Optional[str]) -> dict:
     """Return the demand server's reply about a job. Raises GlideinError."""
 
-    def read(client):
+    def read(client: DemandClient) -> Dict[str, Any]:
         found = client.call("get_job", {"job": job, "schedd": schedd or ""})
         if not isinstance(found, dict) or "obstacles" not in found:
             raise ServerError(f"Demand server {client.url}, get_job: the reply has no job.")
@@ -88,7 +88,7 @@ def read_demand(variables: Any, sites: dict, tokens: dict) -> dict:
     names = sorted(name for name in set(known) if known.count(name) == 1)
     wanted = {"sites": names, "attributes": accepted_attributes(sites.values()) or None}
 
-    def read(client):
+    def read(client: DemandClient) -> Tuple[Any, Any]:
         return client.call("get_demand", wanted), client.call("get_supply")
 
     try:
@@ -124,9 +124,9 @@ def lease_jobs(variables: Any, plan: dict, tokens: dict) -> dict:
     reduced the grant, and `errors` has the sites whose request failed, which order nothing new. If one failed, the
     result is also `failed`.
     """
-    limits = {}
+    limits: Dict[str, Optional[int]] = {}
 
-    def lease(site, jobs):
+    def lease(site: str, jobs: Jobs) -> Jobs:
         answer = connect(tokens[site]).lease(site, jobs, ttl_s, server["glidein_deployment"])
         limits[site] = answer["site_limit"]
         return answer["granted"]
@@ -183,7 +183,8 @@ def send_reports(variables: Any, reports: list, tokens: dict) -> list:
     """
     server = settings(variables, SERVER)
     connect = client_of(server)
-    failed, no_answer = {}, None
+    failed: Dict[str, ServerError] = {}
+    no_answer = None
     for one in reports:
         site = one["site"]
         if site not in tokens:
@@ -201,7 +202,7 @@ def send_reports(variables: Any, reports: list, tokens: dict) -> list:
     return _errors(failed)
 
 
-def _send(client, site, report, deployment):
+def _send(client: DemandClient, site: str, report: Dict[str, Any], deployment: str) -> None:
     """Send the report of one site. Raises ServerError."""
     completed = {"as_of": int(time.time()), "error": None, "entries": [], "orphans": 0, **report}
     answer = client.call("report", {**completed, "site": site, "deployment": deployment})
@@ -209,5 +210,5 @@ def _send(client, site, report, deployment):
         raise ServerError(f"Demand server {client.url}, report: not accepted: {answer!r}")
 
 
-def _errors(failed):
+def _errors(failed: Mapping[str, ServerError]) -> List[Dict[str, str]]:
     return [{"site": site, "error": str(error)} for site, error in sorted(failed.items())]

@@ -9,16 +9,17 @@ The kernel releases it however the process ends, so that a killed cycle leaves n
 
 import fcntl
 import os
+from typing import Any, Dict, List
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError
 
 # Path -> open file descriptor, and path -> error, of this process. What was refused once stays refused: the plays of
 # one run must not disagree. Ansible's workers are forks of the main process, and see the same.
-_HELD = {}
-_REFUSED = {}
+_HELD: Dict[str, int] = {}
+_REFUSED: Dict[str, BusyError] = {}
 
 
-def lock_paths(sources, directory):
+def lock_paths(sources: List[Any], directory: str) -> List[str]:
     """Return the real directories of an inventory's sources, sorted.
 
     sources: `ansible_inventory_sources`; directory: replaces a source that is not a path, such as a list of hosts.
@@ -30,7 +31,7 @@ def lock_paths(sources, directory):
     return sorted(paths)
 
 
-def take(paths):
+def take(paths: List[str]) -> None:
     """Lock each path until this process ends. A path that this process has locked already stays locked.
 
     Raises BusyError if another process holds one, InputError if one cannot be locked.
@@ -50,12 +51,12 @@ def take(paths):
     _HELD.update(taken)
 
 
-def is_refused():
+def is_refused() -> bool:
     """Return whether another process held a lock that this process has asked for."""
     return bool(_REFUSED)
 
 
-def _open_locked(path):
+def _open_locked(path: str) -> int:
     descriptor = None
     try:
         descriptor = os.open(path, os.O_RDONLY)

@@ -4,7 +4,10 @@
 """The summary of a cycle and the table of the playbook status, as lines of text. Pure functions."""
 
 import collections
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Key
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.reasons import KEPT
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import (
     count,
@@ -19,6 +22,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text
 )
 from ansible_collections.glidein.ops.plugins.module_utils.drains import drain_text
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, utc
+
+# {host: definition} of sites_of_play.
+Sites = Dict[str, Dict[str, Any]]
+# The result of a step in cycle.py.
+Step = Dict[str, Any]
+# The results of a site: see _outcome.
+Outcome = Dict[str, Any]
 
 _MAX_JOB_IDS_WIDTH = 12
 _MAX_SITES = 5
@@ -38,7 +48,15 @@ _CHECK_HEAD = _CYCLE_HEAD[:-2] + ("TO SUBMIT", "TO CANCEL")
 _STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTERED", "USED", "DEMAND")
 
 
-def cycle_summary(sites, glideins, demand, plan, lease, report_errors=(), check_mode=False):
+def cycle_summary(
+    sites: Sites,
+    glideins: Dict[str, Any],
+    demand: Step,
+    plan: Step,
+    lease: Step,
+    report_errors: Sequence[Dict[str, str]] = (),
+    check_mode: bool = False,
+) -> Dict[str, Any]:
     """Return {"lines", "problems", "submitted", "cancelled"}: the decisions and actions of a cycle.
 
     sites: {host: definition} of sites_of_play; glideins: {host: result of the module glideins}, also of a skipped or
@@ -46,8 +64,8 @@ def cycle_summary(sites, glideins, demand, plan, lease, report_errors=(), check_
     In check mode the lines show what would be done.
     """
     outcomes = [_outcome(host, site, glideins, report_errors) for host, site in sites.items()]
-    planned = plan.get("plan") or []
-    leased = lease.get("plan", planned)
+    planned: List[PlanItem] = plan.get("plan") or []
+    leased: List[PlanItem] = lease.get("plan", planned)
     lost = _jobs_not_leased(planned, leased, lease)
     items = leased if check_mode else [_submitted_item(outcomes, item) for item in leased]
     lost["whose glideins could not be submitted"] = _served(leased) - _served(items)
@@ -75,7 +93,7 @@ def cycle_summary(sites, glideins, demand, plan, lease, report_errors=(), check_
     return dict(totals, lines=lines, problems=problems)
 
 
-def status_table(plan, demand, sites=None):
+def status_table(plan: Step, demand: Step, sites: Optional[Sites] = None) -> List[str]:
     """Return the lines of the table of sites.
 
     plan, demand: of cycle.plan_sites and cycle.read_demand; sites: {host: definition} of sites_of_play.
@@ -99,7 +117,7 @@ def status_table(plan, demand, sites=None):
     return lines + section("PROBLEMS", paragraphs(_status_problems(plan, demand, sites), "problem"))
 
 
-def status_report(plan, demand, sites=None):
+def status_report(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Dict[str, Any]:
     """Return what status_table shows as a mapping for programs; docs/operations.md has its keys.
 
     The arguments are those of status_table. An unknown number is None.
@@ -129,7 +147,7 @@ def status_report(plan, demand, sites=None):
     }
 
 
-def _demand_numbers(demand, plan):
+def _demand_numbers(demand: Step, plan: Step) -> Optional[Dict[str, Any]]:
     """Return the numbers of the line that begins the table; None if the demand is unknown."""
     groups = _groups(demand)
     if groups is None or demand["demand"].get("as_of") is None:
@@ -148,7 +166,7 @@ def _demand_numbers(demand, plan):
     }
 
 
-def _status_item(item, supplied, demand):
+def _status_item(item: PlanItem, supplied: Dict[Key, Dict[str, Any]], demand: Step) -> Dict[str, Any]:
     """Return a plan item with what the collector knows of it. supplied: {(site, entry, shape): row of get_supply}."""
     row = supplied.get(item.key) or {}
     core_hours = row.get("core_hours") or {}
@@ -170,7 +188,7 @@ def _status_item(item, supplied, demand):
     }
 
 
-def _status_problems(plan, demand, sites=None):
+def _status_problems(plan: Step, demand: Step, sites: Optional[Sites] = None) -> List[str]:
     """Return one sentence for each problem that the table of sites shows. The arguments are those of status_table."""
     items = plan.get("plan") or []
     problems = [f"no demand: {demand.get('msg')}"] if demand.get("failed") else []
@@ -188,18 +206,20 @@ def _status_problems(plan, demand, sites=None):
     return [one_line(problem) for problem in dict.fromkeys(problems)]
 
 
-def _registered(item, demand):
+def _registered(item: PlanItem, demand: Step) -> Optional[int]:
     """Return the registered glideins of a plan item; None if the demand server did not return them."""
     supply = demand.get("supply") or {}
     return None if demand.get("failed") or supply.get("error") else item.registered
 
 
-def _jobs_for(item, demand):
+def _jobs_for(item: PlanItem, demand: Step) -> Optional[int]:
     """Return the number of idle jobs that a plan item serves; None if the demand is unknown."""
     return None if demand.get("failed") else _served([item])
 
 
-def _outcome(host, site, glideins, report_errors):
+def _outcome(
+    host: str, site: Dict[str, Any], glideins: Dict[str, Any], report_errors: Sequence[Dict[str, str]]
+) -> Outcome:
     """Return the results of a site: {"host", "site", "error", "queue", "result", "report_error"}."""
     return {
         "host": host,
@@ -211,11 +231,11 @@ def _outcome(host, site, glideins, report_errors):
     }
 
 
-def _jobs_not_leased(planned, leased, lease):
+def _jobs_not_leased(planned: List[PlanItem], leased: List[PlanItem], lease: Step) -> Dict[str, int]:
     """Return the number of jobs that get no glideins because they were not leased, by the reason: {text: jobs}."""
     failed = {error["site"] for error in lease.get("errors") or []}
     none = lease.get("failed") and not failed
-    jobs = {}
+    jobs: Dict[str, int] = {}
     for before, after in zip(planned, leased):
         site = before.site
         if none or site in failed:
@@ -228,12 +248,12 @@ def _jobs_not_leased(planned, leased, lease):
     return jobs
 
 
-def _served(items):
+def _served(items: Iterable[PlanItem]) -> int:
     """Return the number of jobs that starting, queued and new glideins of plan items are meant for."""
     return sum(sum(item.serves.values()) for item in items)
 
 
-def _submitted_item(outcomes, item):
+def _submitted_item(outcomes: List[Outcome], item: PlanItem) -> PlanItem:
     """Return a plan item without the glideins that the module glideins could not submit, and without their jobs."""
     result = _result_of(outcomes, item)
     if not result.get("errors") or item.counted is None:
@@ -243,24 +263,26 @@ def _submitted_item(outcomes, item):
     return item.with_queued(queued, f"{wanted - done} could not be submitted")
 
 
-def _lease_problems(lease):
+def _lease_problems(lease: Step) -> List[str]:
     """Return one sentence for each error of a lease request, with the sites that got it."""
     if not lease.get("failed"):
         return []
-    sites = {}
+    sites: Dict[str, List[str]] = {}
     for error in lease.get("errors") or []:
         sites.setdefault(error["error"], []).append(error["site"])
-    failures = [(f"{listed(names, _MAX_SITES)}: ", text) for text, names in sites.items()] or [("", lease.get("msg"))]
+    failures = [(f"{listed(names, _MAX_SITES)}: ", text) for text, names in sites.items()] or [
+        ("", str(lease.get("msg")))
+    ]
     return [f"{names}no lease, so nothing new was ordered: {text}" for names, text in failures]
 
 
-def _refusals(site, demand, lease):
+def _refusals(site: str, demand: Step, lease: Step) -> List[str]:
     """Return the errors of the earlier calls to the demand server for a site."""
     texts = [str(error["error"]) for error in lease.get("errors") or [] if error["site"] == site]
     return texts + ([str(demand.get("msg"))] if demand.get("failed") else [])
 
 
-def _explanation_lines(plan):
+def _explanation_lines(plan: Step) -> List[str]:
     """Return the reason why each entry serves the group of the plan's option `explain` or does not serve it."""
     lines = []
     for each in plan.get("explanation") or []:
@@ -269,7 +291,7 @@ def _explanation_lines(plan):
     return lines
 
 
-def _drain_lines(sites):
+def _drain_lines(sites: Sites) -> List[str]:
     """Return a paragraph for each drained site or entry whose queue is known."""
     texts = []
     for site in sites.values():
@@ -279,7 +301,7 @@ def _drain_lines(sites):
     return paragraphs(texts, "drain")
 
 
-def _cycle_problems(outcomes, demand, plan, lease):
+def _cycle_problems(outcomes: List[Outcome], demand: Step, plan: Step, lease: Step) -> List[str]:
     """Return one sentence for each problem of a cycle."""
     problems = []
     for missing, result in (("no demand", demand), ("no plan", plan)):
@@ -293,8 +315,8 @@ def _cycle_problems(outcomes, demand, plan, lease):
             named.add(outcome["site"])
         label = outcome["site"] if outcome["host"] == outcome["site"] else f"{outcome['site']} ({outcome['host']})"
         # The module glideins reports an invalid credential of the batch system, too.
-        site_problems = dict.fromkeys([*site_problems, *_token_problems(outcome), *_queue_problems(outcome["queue"])])
-        problems += [f"{label}: {problem}" for problem in site_problems]
+        site_problems += [*_token_problems(outcome), *_queue_problems(outcome["queue"])]
+        problems += [f"{label}: {problem}" for problem in dict.fromkeys(site_problems)]
         # A refused token has one cause: the failed reading or lease states it.
         if outcome["report_error"] and outcome["report_error"] not in _refusals(outcome["site"], demand, lease):
             problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")
@@ -312,7 +334,7 @@ def _cycle_problems(outcomes, demand, plan, lease):
     return problems
 
 
-def _reading_problems(demand, plan):
+def _reading_problems(demand: Step, plan: Step) -> List[str]:
     """Return the failed readings of the demand server, and the reasons why a plan changes nothing."""
     problems = []
     schedds = (demand.get("demand") or {}).get("schedds") or {}
@@ -332,19 +354,19 @@ def _reading_problems(demand, plan):
     return problems + list(dict.fromkeys(reason for reason in reasons if ": nothing is changed" in reason))
 
 
-def _failure_problems(demand, plan):
+def _failure_problems(demand: Step, plan: Step) -> List[str]:
     """Return a sentence for each entry of the plan and exit status with which its glideins failed.
 
     Single failures among many glideins are no problem.
     """
     paths = {item.path for item in plan.get("plan") or []}
-    histories = {}
+    histories: Dict[Tuple[str, str], List[Dict[str, Any]]] = {}
     for each in (demand.get("supply") or {}).get("entries") or []:
         if each.get("history") and (each["site"], each["entry"]) in paths:
             histories.setdefault((each["site"], each["entry"]), []).append(each["history"])
     problems = []
     for path, found in sorted(histories.items()):
-        failures = {}
+        failures: Dict[Optional[int], List[Dict[str, Any]]] = {}
         for failure in (failure for history in found for failure in history.get("failures") or []):
             failures.setdefault(failure["exit_status"], []).append(failure)
         failed = sum(failure["count"] for same in failures.values() for failure in same)
@@ -354,7 +376,7 @@ def _failure_problems(demand, plan):
     return problems
 
 
-def _failure_text(path, failures, window_s):
+def _failure_text(path: str, failures: List[Dict[str, Any]], window_s: Optional[int]) -> str:
     """Return a sentence about failures of an entry with the same exit status."""
     last = max(failures, key=lambda failure: failure["last"])
     status = "without an exit status" if last["exit_status"] is None else f"with status {last['exit_status']}"
@@ -364,12 +386,12 @@ def _failure_text(path, failures, window_s):
     return f"{text}: {last['reason']}" if last["reason"] else text
 
 
-def _site_problems(outcome):
+def _site_problems(outcome: Outcome) -> List[str]:
     """Return one sentence for each problem at a site itself."""
     result = outcome["result"]
     prefix = f"Site {outcome['site']}: "
 
-    def plain(text):
+    def plain(text: Any) -> str:
         text = str(text)
         return text[len(prefix) :] if text.startswith(prefix) else text
 
@@ -386,7 +408,7 @@ def _site_problems(outcome):
     return [plain(result.get("msg"))] if result.get("failed") else []
 
 
-def _token_problems(outcome):
+def _token_problems(outcome: Outcome) -> List[str]:
     """Return a sentence if the token on a site's login node expires soon or has expired."""
     queue = outcome["queue"]
     end = queue.get("credential_expires")
@@ -398,17 +420,18 @@ def _token_problems(outcome):
     return [f"its token {'expires' if end > queue['as_of'] else 'expired'} at {utc(end)}: {REMEDY}"]
 
 
-def _queue_problems(queue):
+def _queue_problems(queue: Dict[str, Any]) -> List[str]:
     """Return a sentence for each problem that the reading of a queue found: credentials, jobs in unknown states."""
     return [*((queue.get("access") or {}).get("problems") or []), *(queue.get("unknown_states") or [])]
 
 
-def _changes(outcomes, item, check_mode):
+def _changes(outcomes: List[Outcome], item: PlanItem, check_mode: bool) -> Tuple[str, str]:
     """Return (submitted, cancelled) of a plan item as text: numbers, with the job ids of submissions."""
     result = _result_of(outcomes, item)
     if check_mode:
         decisions = _of_item(result, "decisions", item)
-        return tuple(number(sum(each[key] for each in decisions)) for key in ("submit", "cancel"))
+        submit, cancel = (number(sum(each[key] for each in decisions)) for key in ("submit", "cancel"))
+        return submit, cancel
     submitted = _of_item(result, "submitted", item)
     ids = ", ".join(str(each["job_id"] or "unknown") for each in submitted)
     return (
@@ -417,33 +440,33 @@ def _changes(outcomes, item, check_mode):
     )
 
 
-def _result_of(outcomes, item):
+def _result_of(outcomes: List[Outcome], item: PlanItem) -> Dict[str, Any]:
     """Return the result of the module glideins for the site of a plan item; {} without one."""
     return next((outcome["result"] for outcome in outcomes if outcome["site"] == item.site), {})
 
 
-def _of_item(result, key, item):
+def _of_item(result: Dict[str, Any], key: str, item: PlanItem) -> List[Dict[str, Any]]:
     """Return the elements of a list in a result of the module glideins that are about a plan item."""
     return [each for each in result.get(key) or [] if (each["entry"], each["shape"]) == item.key[1:]]
 
 
-def _glideins_changed(outcomes, key):
+def _glideins_changed(outcomes: List[Outcome], key: str) -> int:
     """Return the number of glideins that a cycle submitted or cancelled at all sites, orphans included."""
     return sum(each["count"] for outcome in outcomes for each in outcome["result"].get(key) or [])
 
 
-def _is_empty(item, changes):
+def _is_empty(item: PlanItem, changes: Tuple[str, str]) -> bool:
     """Return whether the table omits a shape: it has no glideins, needs none, and nothing was changed."""
     numbers = [item.present, item.counted, item.running, item.sick, item.registered]
     return changes == ("0", "0") and numbers == [0] * len(numbers) and not item.serves
 
 
-def _cycle_row(item, changes):
+def _cycle_row(item: PlanItem, changes: Tuple[str, str]) -> List[str]:
     numbers = (item.present, item.counted, item.running, item.registered)
     return [*item.key, *map(number, numbers), *changes]
 
 
-def _orphan_lines(outcomes, check_mode):
+def _orphan_lines(outcomes: List[Outcome], check_mode: bool) -> List[str]:
     """Return a line for each site whose queued orphans are cancelled; a plan has no item for them."""
     lines = []
     for outcome in outcomes:
@@ -459,7 +482,7 @@ def _orphan_lines(outcomes, check_mode):
     return lines
 
 
-def _groups(demand):
+def _groups(demand: Step) -> Optional[List[Dict[str, Any]]]:
     """Return the demand's groups; None without a demand or with an invalid number of jobs, which the plan reports."""
     groups = (demand.get("demand") or {}).get("groups")
     if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
@@ -468,7 +491,7 @@ def _groups(demand):
     return groups if all(isinstance(number, int) for number in numbers) else None
 
 
-def _demand_lines(demand, plan, not_leased=None):
+def _demand_lines(demand: Step, plan: Step, not_leased: Optional[Dict[str, int]] = None) -> List[str]:
     """Return a line with the number of idle jobs and how they are served; [] if the demand is unknown.
 
     not_leased: as _jobs_not_leased returns it.
@@ -502,14 +525,14 @@ def _demand_lines(demand, plan, not_leased=None):
     return wrap(text + _reading_age(demand["demand"].get("as_of"), plan.get("as_of")), "")
 
 
-def _reading_age(read_s, now_s):
+def _reading_age(read_s: Any, now_s: Any) -> str:
     """Return the age of the demand as a sentence if it is some minutes old, otherwise "". Both are epoch seconds."""
     if not all(isinstance(value, (int, float)) for value in (read_s, now_s)) or now_s - read_s < _OLD_READING_S:
         return ""
     return f" The queue was read {int(now_s - read_s) // 60} min ago."
 
 
-def _unserved_lines(demand, plan):
+def _unserved_lines(demand: Step, plan: Step) -> List[str]:
     """Return a paragraph for each group of jobs that no glidein is ordered for."""
     groups = {group["id"]: group for group in _groups(demand) or []}
     texts = []
@@ -527,7 +550,7 @@ def _unserved_lines(demand, plan):
     return paragraphs(texts, "group")
 
 
-def _used(core_hours):
+def _used(core_hours: Optional[Dict[str, Any]]) -> str:
     """Return the share of the glideins' core-seconds that jobs used, in per cent; "-" without any."""
-    granted = (core_hours or {}).get("glidein_core_s")
-    return f"{round(100 * core_hours['job_core_s'] / granted)}%" if granted else "-"
+    granted = core_hours.get("glidein_core_s") if core_hours else None
+    return f"{round(100 * core_hours['job_core_s'] / granted)}%" if core_hours and granted else "-"

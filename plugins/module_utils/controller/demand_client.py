@@ -5,10 +5,12 @@
 
 import json
 import threading
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, TypeVar, Union
 from urllib.parse import urlparse
 
 from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import Jobs
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     InputError,
     NoAnswerError,
@@ -34,7 +36,11 @@ _LEVELS_MOST = 50
 try:
     import requests
 except ImportError:
-    requests = None
+    requests = None  # type: ignore[assignment]  # it is a module otherwise; DemandClient checks it
+
+_Read = TypeVar("_Read")
+# (HTTP status, value of the Location header, body; None if that is too large)
+_Reply = Tuple[int, Optional[str], Optional[bytes]]
 
 
 class DemandClient:
@@ -45,7 +51,9 @@ class DemandClient:
     bundle. Raises InputError.
     """
 
-    def __init__(self, url, token=None, timeout_s=60, verify=True):
+    def __init__(
+        self, url: str, token: Optional[str] = None, timeout_s: float = 60, verify: Union[bool, str] = True
+    ) -> None:
         if requests is None:
             raise InputError(missing_required_lib("requests"))
         self.url = _endpoint(url)
@@ -53,7 +61,7 @@ class DemandClient:
         self.timeout_s = timeout_s
         self.verify = verify
 
-    def call(self, method, params=None):
+    def call(self, method: str, params: Optional[Dict[str, Any]] = None) -> Any:
         """Call a JSON-RPC method and return its result.
 
         Redirects are not followed: they would send the token to another address. Raises ServerError, which names URL,
@@ -67,7 +75,7 @@ class DemandClient:
                 raise type(error)(str(error).replace(self.token, "********")) from None
             raise
 
-    def _call(self, method, params):
+    def _call(self, method: str, params: Dict[str, Any]) -> Any:
         request = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
         where = f"Demand server {self.url}, {method}"
         try:
@@ -80,7 +88,7 @@ class DemandClient:
             raise NoAnswerError(f"{where}: no complete reply within {self.timeout_s} s")
         return _result(self.url, method, *reply)
 
-    def lease(self, site, entries, ttl_s, deployment):
+    def lease(self, site: str, entries: Jobs, ttl_s: int, deployment: Optional[str]) -> Dict[str, Any]:
         """Request leases on jobs for a site; return {"granted", "expires", "site_limit"}.
 
         entries, granted: {entry: {group id: jobs}}; expires: epoch seconds; site_limit: the site's limit on leased jobs
@@ -93,13 +101,13 @@ class DemandClient:
             raise ServerError(f"Demand server {self.url}, lease: no grants: {excerpt(str(answer))}")
         return {"granted": granted, "expires": answer.get("expires"), "site_limit": answer.get("site_limit")}
 
-    def _authorise(self, request):
+    def _authorise(self, request: "requests.PreparedRequest") -> "requests.PreparedRequest":
         # As an auth callable, so that requests does not replace the token by a login from ~/.netrc.
         if self.token:
             request.headers["Authorization"] = f"Bearer {self.token}"
         return request
 
-    def _post(self, request):
+    def _post(self, request: Dict[str, Any]) -> _Reply:
         """Return (HTTP status, value of the Location header, body); body: bytes, or None if it is too large."""
         with requests.post(
             self.url,
@@ -120,12 +128,15 @@ class DemandClient:
             return response.status_code, location, b"".join(chunks)
 
 
-def with_first_token(connect, tokens, read):
+def with_first_token(
+    connect: Callable[[Optional[str]], DemandClient], tokens: Iterable[str], read: Callable[[DemandClient], _Read]
+) -> _Read:
     """Return read(client) of the first token that the server does not refuse; without any token, of a client without.
 
     connect: a function of a token that returns a client. Raises GlideinError.
     """
-    *others, last = list(tokens) or [None]
+    known: List[Optional[str]] = list(tokens)
+    *others, last = known or [None]
     for token in others:
         try:
             return read(connect(token))
@@ -134,40 +145,41 @@ def with_first_token(connect, tokens, read):
     return read(connect(last))
 
 
-def _within(seconds, function, *arguments):
+def _within(seconds: float, function: Callable[..., _Read], *arguments: Any) -> Optional[_Read]:
     """Return the result of a function, or None if it has not returned after so many seconds.
 
     The timeout of requests applies to a single read: a server that sends a byte from time to time would block the
     caller indefinitely. A thread that has not returned ends with the process.
     """
-    outcome = {}
+    values: List[_Read] = []
+    errors: List[BaseException] = []
 
-    def run():
+    def run() -> None:
         try:
-            outcome["value"] = function(*arguments)
+            values.append(function(*arguments))
         # Raised again below.
         except BaseException as error:  # pylint: disable=broad-exception-caught
-            outcome["error"] = error
+            errors.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(seconds)
-    if "error" in outcome:
-        raise outcome["error"]
-    return outcome.get("value")
+    if errors:
+        raise errors[0]
+    return values[0] if values else None
 
 
-def _reason(error):
+def _reason(error: BaseException) -> str:
     """Return the reason of a failed request: the error that requests and urllib3 have wrapped in others."""
     source = "the HTTP proxy: " if isinstance(error, requests.exceptions.ProxyError) else ""
-    inner = error
+    inner: Optional[BaseException] = error
     while inner is not None:
         error = inner
         inner = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return excerpt(source + (getattr(error, "strerror", None) or str(error)))
 
 
-def _result(url, method, status, location, body):
+def _result(url: str, method: str, status: int, location: Optional[str], body: Optional[bytes]) -> Any:
     """Return the result of a JSON-RPC reply. url, method: for errors. Raises ServerError."""
     where = f"Demand server {url}, {method}: HTTP {status}"
     if 300 <= status < 400:
@@ -187,27 +199,27 @@ def _result(url, method, status, location, body):
     if _levels_exceed(answer, _LEVELS_MOST):
         raise ServerError(f"{where}, JSON of more than {_LEVELS_MOST} levels: {text!r}")
     if isinstance(answer, dict) and isinstance(answer.get("error"), dict):
-        error = answer["error"]
-        data = f" ({excerpt(str(error['data']))})" if error.get("data") else ""
-        message = excerpt(str(error.get("message")))
-        if error.get("code") == _UNAUTHORIZED:
+        refusal = answer["error"]
+        data = f" ({excerpt(str(refusal['data']))})" if refusal.get("data") else ""
+        message = excerpt(str(refusal.get("message")))
+        if refusal.get("code") == _UNAUTHORIZED:
             # Without the method: the same token is refused by each, for one reason.
             raise RefusedError(
                 f"Demand server {url}: no valid token (HTTP {status}, JSON-RPC error {_UNAUTHORIZED}: {message}{data})"
                 "; correct glidein_demand_token, or run glidein.ops.deploy"
             )
-        remedy = _PYGLIDEIN if error.get("code") == _METHOD_NOT_FOUND and method == "get_demand" else ""
-        raise ServerError(f"{where}, JSON-RPC error {error.get('code')}: {message}{data}{remedy}")
+        remedy = _PYGLIDEIN if refusal.get("code") == _METHOD_NOT_FOUND and method == "get_demand" else ""
+        raise ServerError(f"{where}, JSON-RPC error {refusal.get('code')}: {message}{data}{remedy}")
     if status != 200 or not isinstance(answer, dict) or "result" not in answer:
         raise ServerError(f"{where}, no JSON-RPC result: {text!r}")
     return answer["result"]
 
 
-def _not_finite(name):
+def _not_finite(name: str) -> Any:
     raise ValueError(f"{name} is not a JSON number")
 
 
-def _levels_exceed(value, most):
+def _levels_exceed(value: Any, most: int) -> bool:
     """Return whether lists and mappings are nested in more than `most` levels."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _level in range(most):
@@ -222,11 +234,11 @@ def _levels_exceed(value, most):
     return True
 
 
-def _is_grant(groups):
+def _is_grant(groups: Any) -> bool:
     return isinstance(groups, dict) and all(isinstance(jobs, int) and jobs >= 0 for jobs in groups.values())
 
 
-def _endpoint(url):
+def _endpoint(url: str) -> str:
     rule = "http:// or https://, a host, and optionally a port and a path, without user and password"
     try:
         parts = urlparse(url)

@@ -5,6 +5,7 @@
 
 import json
 import time
+from typing import Any, Dict, List, Optional
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import site_name
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
@@ -15,7 +16,7 @@ MIN_TOKEN_LEFT_S = 3 * 86400
 _TOKENS = (("pool", "towards the pool"), ("submitters", "of submitters"))
 
 
-def gateway_lines(hostvars, hosts, now=None):
+def gateway_lines(hostvars: Any, hosts: List[str], now: Optional[float] = None) -> List[str]:
     """Return the section of glidein.ops.status with a line for each gateway, its tokens, and its problems.
 
     hostvars: Ansible's; status_gateway in them is the registered result of `gateway status`. For a gateway without a
@@ -31,7 +32,7 @@ def gateway_lines(hostvars, hosts, now=None):
     return lines
 
 
-def _lines(result, from_access_point, now):
+def _lines(result: Dict[str, Any], from_access_point: Dict[str, Any], now: float) -> List[str]:
     """Return the lines of one gateway. result, from_access_point: of the tasks."""
     if result.get("skipped") or not result:
         return ["unknown: the login node was not asked"]
@@ -46,7 +47,7 @@ def _lines(result, from_access_point, now):
         return [f"no answer of its program: {_reason(result)}. Run glidein.ops.gateway"]
 
 
-def _state_without_schedd(found, from_access_point):
+def _state_without_schedd(found: Dict[str, Any], from_access_point: Dict[str, Any]) -> str:
     """Return the state of a gateway that the access point uses by SSH."""
     if from_access_point.get("skipped") or from_access_point.get("unreachable") or "rc" not in from_access_point:
         reached = "the access point was not asked whether it can connect"
@@ -57,7 +58,7 @@ def _state_without_schedd(found, from_access_point):
     return f"installed, HTCondor {found['version']}, no schedd; jobs: {found['jobs']}; {reached}"
 
 
-def _state(found):
+def _state(found: Dict[str, Any]) -> str:
     """Return the state of a gateway that has answered."""
     if found["reason"]:
         return f"{found['state']}: {found['reason']}, HTCondor {found['version']}. To start it, run glidein.ops.gateway"
@@ -68,7 +69,7 @@ def _state(found):
     return f"{found['state']}, HTCondor {found['version']}, kept alive by {found['supervisor']}; jobs: {counts}"
 
 
-def _token_lines(tokens, now):
+def _token_lines(tokens: Dict[str, Any], now: float) -> List[str]:
     """Return when the tokens expire, and a line for each that expires soon."""
     ends = [(f"token {what}", tokens[key]) for key, what in _TOKENS if tokens[key] is not None]
     lines = ["; ".join(f"{name}: until {utc(end)}" for name, end in ends)] if ends else []
@@ -79,10 +80,10 @@ def _token_lines(tokens, now):
     return lines
 
 
-def _problem(found):
+def _problem(found: Dict[str, Any]) -> List[str]:
     return [f"problem: {found['problem']}"] if found["problem"] else []
 
 
-def _reason(result):
+def _reason(result: Dict[str, Any]) -> str:
     """Return the error of a command in one line."""
     return " ".join(str(result.get("stderr") or result.get("msg") or "no output").split())[:200]

@@ -6,7 +6,7 @@
 import os
 import re
 import time
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Pattern, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
@@ -57,7 +57,8 @@ def inventory_errors(
     """
     managers = groups.get("glidein_central_manager", [])
     others = [host for host in [*managers, *groups.get("glidein_demand_server", [])] if host not in hosts]
-    found = unknown_variables(hostvars, list(dict.fromkeys([*hosts, *others])))
+    found: List[Tuple[Optional[str], Optional[str]]] = []
+    found += unknown_variables(hostvars, list(dict.fromkeys([*hosts, *others])))
     found += [(host, error) for host in others for error in unquoted_names(hostvars[host], {})]
     renewal = None
     if managers:
@@ -109,7 +110,7 @@ class _Site:
         self.log_s3 = self._read("glidein_log_s3")
         self.queue_wait = self._read("glidein_queue_wait", DEFAULT_QUEUE_WAIT)
 
-    def _read(self, name: str, default: Any = None, pattern: Optional[re.Pattern] = None, expected: str = "") -> Any:
+    def _read(self, name: str, default: Any = None, pattern: Optional[Pattern[str]] = None, expected: str = "") -> Any:
         """Return a variable, or the default if it is missing. Add to the errors why it cannot be read or is invalid."""
         value, error = read_variable(self.variables, name)
         value = default if value is None else value
@@ -193,7 +194,7 @@ def _renewal(hostvars: Any, manager: str) -> tuple:
 
 def _by_error(found: list) -> list:
     """Return one line for each error. found: [(host or None, error or None)]."""
-    hosts = {}
+    hosts: Dict[str, List[str]] = {}
     for host, error in found:
         if error:
             hosts.setdefault(error, []).extend([host] if host else [])

@@ -3,12 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The sites of the inventory, which of them are revoked, and the hosts with some variables. Controller only."""
 
+from typing import Any, Callable, Dict, List, Optional
+
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import read_variables
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
 
-def inventory_sites(hostvars, hosts):
+def inventory_sites(hostvars: Any, hosts: List[str]) -> Dict[str, List[Any]]:
     """Return {"trusted": [site], "revoked": [site], "revoked_hosts": [names]} of these hosts.
 
     A site is {"site": its name, "credential": "token" or "pool_password", "supplied": whether the credential comes from
@@ -16,7 +18,9 @@ def inventory_sites(hostvars, hosts):
     Raises InputError if a variable cannot be read: the pool would remove the credentials of a site that is missing
     here, or accept those of a revoked one again.
     """
-    trusted, revoked, revoked_hosts = {}, {}, []
+    trusted: Dict[str, Dict[str, Any]] = {}
+    revoked: Dict[str, Dict[str, Any]] = {}
+    revoked_hosts = []
     for host in hosts:
         names = ("glidein_site", "glidein_revoked", "glidein_credential", "glidein_credential_file")
         site, is_revoked, credential, file = read_variables(host, hostvars[host], *names)
@@ -30,18 +34,25 @@ def inventory_sites(hostvars, hosts):
     return {"trusted": list(trusted.values()), "revoked": list(revoked.values()), "revoked_hosts": revoked_hosts}
 
 
-def select_hosts(hostvars, hosts, with_all=None, with_any=None, without=None, warn=None):
+def select_hosts(
+    hostvars: Any,
+    hosts: List[str],
+    with_all: Optional[List[str]] = None,
+    with_any: Optional[List[str]] = None,
+    without: Optional[List[str]] = None,
+    warn: Optional[Callable[[str], Any]] = None,
+) -> List[str]:
     """Return the hosts whose variables `with_all` are all true, one of `with_any` is, and none of `without` is.
 
     hostvars: Ansible's; warn: a function that is called with a text for each host with a variable that cannot be read,
     which is not selected. Without the function, such a variable raises InputError.
     """
 
-    def is_selected(host):
+    def is_selected(host: str) -> bool:
         # Looked up once: Ansible assembles all variables of a host each time.
         variables = hostvars[host]
 
-        def is_true(name):
+        def is_true(name: str) -> bool:
             return _truth(read_variables(host, variables, name)[0])
 
         try:
@@ -59,7 +70,7 @@ def select_hosts(hostvars, hosts, with_all=None, with_any=None, without=None, wa
     return [host for host in hosts if is_selected(host)]
 
 
-def _truth(value):
+def _truth(value: Any) -> bool:
     """Return a variable as a boolean. On the command line or in an INI inventory it is text, and "false" is false."""
     try:
         return boolean(value)

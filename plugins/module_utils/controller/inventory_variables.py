@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
@@ -100,7 +101,7 @@ KNOWN = (
 )
 
 
-def read_variables(host, variables, *names):
+def read_variables(host: str, variables: Any, *names: str) -> List[Any]:
     """Return these variables of a host in plain containers, None for a missing one.
 
     variables: hostvars[host]. Raises InputError, which names host and variable, if one is in a vault that cannot be
@@ -113,12 +114,12 @@ def read_variables(host, variables, *names):
     return [value for value, _error in found]
 
 
-def unreadable(variables, *names):
+def unreadable(variables: Any, *names: str) -> List[str]:
     """Return an error for each of these variables of a host that cannot be read."""
     return [error for _value, error in (read_variable(variables, name) for name in names) if error]
 
 
-def read_variable(variables, name):
+def read_variable(variables: Any, name: str) -> Tuple[Any, Optional[str]]:
     """Return (a variable of a host, why it cannot be read or None)."""
     try:
         value = plain(variables.get(name))
@@ -131,12 +132,12 @@ def read_variable(variables, name):
     return value, None
 
 
-def why_unreadable(error, other=None):
+def why_unreadable(error: Exception, other: Optional[str] = None) -> str:
     """Return the reason why a variable cannot be read.
 
     other: the text for an error of another kind. By default its text is not shown, because it may quote a secret.
     """
-    cause = error
+    cause: Optional[BaseException] = error
     while cause is not None:
         # In a filter, ansible-core 2.19 raises an error whose source is a marker of the real one.
         if any("Vault" in type(each).__name__ for each in (cause, getattr(cause, "source", None))):
@@ -147,7 +148,7 @@ def why_unreadable(error, other=None):
     return f"cannot be read ({type(error).__name__}; not shown)" if other is None else other
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """Return a templated value in plain containers. To copy one of Ansible's own copies all variables.
 
     Raises the errors of values that Ansible decrypts, or reports as undefined, only when they are used.
@@ -163,12 +164,12 @@ def plain(value):
     return text if encrypted else value
 
 
-def unknown_variables(hostvars, hosts):
+def unknown_variables(hostvars: Any, hosts: Iterable[str]) -> List[Tuple[str, str]]:
     """Return [(host, error)] for each unknown `glidein_*` variable of these hosts.
 
     hostvars: Ansible's. A variable that another variable of one of the hosts refers to is the operator's own.
     """
-    having = {}
+    having: Dict[str, List[str]] = {}
     for host in hosts:
         for name in _unknown(hostvars[host]) if host in hostvars else ():
             having.setdefault(name, []).append(host)
@@ -176,7 +177,7 @@ def unknown_variables(hostvars, hosts):
     return [(host, _error(name)) for name in sorted(having) if name not in own for host in having[name]]
 
 
-def unquoted_names(variables, entries):
+def unquoted_names(variables: Any, entries: Any) -> List[str]:
     """Return an error for each name of a host that YAML does not read as text: 012345 is 5349 then.
 
     variables: hostvars[host]; entries: its glidein_entries. No value is quoted: it may be a token.
@@ -189,23 +190,23 @@ def unquoted_names(variables, entries):
     return [f"{path}: not text; {UNQUOTED}" for path in found]
 
 
-def unknown_of_host(hostvars, host, names):
+def unknown_of_host(hostvars: Any, host: str, names: Iterable[Any]) -> List[str]:
     """Return an error for each unknown `glidein_*` variable of one host. names: the names of its variables."""
     unknown = _unknown(names)
     own = _referred_to(unknown, [_raw(hostvars, host)] if unknown else ())
     return [_error(name) for name in unknown if name not in own]
 
 
-def _unknown(names):
+def _unknown(names: Iterable[Any]) -> List[str]:
     return sorted(str(name) for name in names if str(name).startswith(PREFIX) and name not in KNOWN)
 
 
-def _raw(hostvars, host):
+def _raw(hostvars: Any, host: str) -> Any:
     """Return the variables of a host as they are written, without templating."""
     return hostvars.raw_get(host) if hasattr(hostvars, "raw_get") else hostvars[host]
 
 
-def _error(name):
+def _error(name: str) -> str:
     if name == "glidein_profile":
         return (
             "glidein_profile: only discovery reads profiles. Run `ansible-playbook -i INVENTORY glidein.ops.discover "
@@ -217,10 +218,10 @@ def _error(name):
     )
 
 
-def _referred_to(names, variables_of_hosts):
+def _referred_to(names: Iterable[str], variables_of_hosts: Iterable[Any]) -> Set[str]:
     """Return those of the names that stand in a template of a variable other than themselves."""
     patterns = {name: re.compile(rf"\b{re.escape(name)}\b") for name in names}
-    found = set()
+    found: Set[str] = set()
     for raw in variables_of_hosts if patterns else ():
         for other in raw:
             for text in _templates(raw[other]):
@@ -228,7 +229,7 @@ def _referred_to(names, variables_of_hosts):
     return found
 
 
-def _templates(value):
+def _templates(value: Any) -> Iterator[str]:
     """Yield the texts with templates in a value that has not been templated yet."""
     if isinstance(value, str):
         if "{{" in value or "{%" in value:

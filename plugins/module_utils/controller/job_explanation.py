@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The explanation of one job for the playbook explain: pure functions of what was read."""
 
+from typing import Any, Dict, List, Optional
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import (
     count,
     cut,
@@ -25,7 +27,7 @@ _MAX_CONDITIONS = 6
 _NOT_READ = "no host for condor_q: set explain_host, or add a host to the group glidein_demand_server"
 
 
-def with_job(demand, job):
+def with_job(demand: Dict[str, Any], job: Dict[str, Any]) -> Dict[str, Any]:
     """Return the demand with at least one counted job of the job's group, so that the plan has a verdict on it.
 
     demand: get_demand; job: get_job. A job that is not counted, such as a held one, is added as one idle job.
@@ -37,14 +39,16 @@ def with_job(demand, job):
     return dict(demand, groups=[*others, dict(group, count=1, leased=0, stale=0, unmaterialized=0)])
 
 
-def job_explanation(job, demand, plan, analysis):
+def job_explanation(
+    job: Dict[str, Any], demand: Dict[str, Any], plan: Dict[str, Any], analysis: Dict[str, Any]
+) -> Dict[str, Any]:
     """Return {"lines", "next_step"}: why a job waits.
 
     job: get_job; demand, plan: of cycle.read_demand and cycle.plan_sites for the demand of `with_job` and the group of
     the job, {} for a job that needs no plan; analysis: the result of job_analysis, also of a skipped or failed task.
     """
     row = _row(demand.get("demand"), job) if job["state"] == "idle" else None
-    counted = bool(row) and row["count"] > 0
+    counted = row is not None and row["count"] > 0
     rows = (plan.get("explanation") or []) if job.get("group") and job["state"] in WAITING else []
     step = _next_step(job, demand, plan, rows, row)
     lines = _job_lines(job) + _group_lines(job.get("group"), row, plan, counted)
@@ -56,20 +60,22 @@ def job_explanation(job, demand, plan, analysis):
     return {"lines": lines, "next_step": step}
 
 
-def _row(demand, job):
+def _row(demand: Optional[Dict[str, Any]], job: Dict[str, Any]) -> Optional[Dict[str, Any]]:
     """Return the group of the demand, get_demand, to which a job belongs, or None."""
     group = job.get("group") or {}
     return next((each for each in (demand or {}).get("groups") or [] if each["id"] == group.get("id")), None)
 
 
-def _job_lines(job):
+def _job_lines(job: Dict[str, Any]) -> List[str]:
     name = f"{job['schedd']}#{job['job']}" if job.get("schedd") else job["job"]
     of = f" of {job['user']}" if job.get("user") else ""
     queued = f"; submitted {utc(job['queued_at'])}" if job.get("queued_at") else ""
     return wrap(f"Job {name}{of}: {job['text']}{queued}.", "")
 
 
-def _group_lines(group, row, plan, counted):
+def _group_lines(
+    group: Optional[Dict[str, Any]], row: Optional[Dict[str, Any]], plan: Dict[str, Any], counted: bool
+) -> List[str]:
     """Return what the job requests, and how the jobs of its group are served. row: of _row."""
     if not group:
         return []
@@ -82,7 +88,7 @@ def _group_lines(group, row, plan, counted):
     return lines + (wrap(f"Its group: {_served(row, plan, counted)}.", "") if row else [])
 
 
-def _served(row, plan, counted):
+def _served(row: Dict[str, Any], plan: Dict[str, Any], counted: bool) -> str:
     """Return how the idle jobs of a group are served, in the words of the line that begins the table of status."""
     coming = sum(item.serves.get(row["id"], 0) for item in plan.get("plan") or []) if counted else 0
     unserved = sum(each["count"] for each in plan.get("unserved") or [] if each["group"] == row["id"]) if counted else 0
@@ -102,14 +108,14 @@ def _served(row, plan, counted):
     return text + "".join(f"; {jobs} more {description}" for jobs, description in more if jobs)
 
 
-def _obstacle_lines(job):
+def _obstacle_lines(job: Dict[str, Any]) -> List[str]:
     """Return what keeps a waiting job from starting; the text of other states is enough."""
     if job["state"] not in WAITING:
         return []
     return [line for each in job["obstacles"] for line in wrap(f"{each['reason']}. {each['action']}", "  ")]
 
 
-def _entry_lines(rows, plan, group, counted):
+def _entry_lines(rows: List[Dict[str, Any]], plan: Dict[str, Any], group: Any, counted: bool) -> List[str]:
     """Return the table of the verdicts: entries that serve the job first, then those where it fits.
 
     JOBS is the number of jobs of the group for which glideins are queued, starting or about to be submitted.
@@ -128,7 +134,7 @@ def _entry_lines(rows, plan, group, counted):
     return table(_HEAD, cells) + left
 
 
-def _analysis_lines(job, analysis):
+def _analysis_lines(job: Dict[str, Any], analysis: Dict[str, Any]) -> List[str]:
     """Return HTCondor's own analysis of the machines that are in the pool now."""
     if analysis.get("failed") or analysis.get("unreachable"):
         return wrap(f"not read: {analysis.get('msg')}", "  ")
@@ -151,7 +157,13 @@ def _analysis_lines(job, analysis):
     return lines
 
 
-def _next_step(job, demand, plan, rows, row):
+def _next_step(
+    job: Dict[str, Any],
+    demand: Dict[str, Any],
+    plan: Dict[str, Any],
+    rows: List[Dict[str, Any]],
+    row: Optional[Dict[str, Any]],
+) -> str:
     """Return the one thing to do next, in a sentence."""
     blocking = [each for each in job["obstacles"] if each["blocks"]]
     if blocking:
@@ -170,7 +182,7 @@ def _next_step(job, demand, plan, rows, row):
     return _step_of_group(job["group"], plan, rows)
 
 
-def _step_of_group(group, plan, rows):
+def _step_of_group(group: Dict[str, Any], plan: Dict[str, Any], rows: List[Dict[str, Any]]) -> str:
     """Return the next step for a job that only lacks a glidein."""
     items = {item.key: item for item in plan.get("plan") or []}
     serving = [row for row in rows if row["serves"]]

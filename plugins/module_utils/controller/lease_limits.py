@@ -6,12 +6,14 @@
 Controller only.
 """
 
+from typing import Any, Dict, List, Optional
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import read_variables
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
 
-def lease_limit(site):
+def lease_limit(site: Dict[str, Any]) -> int:
     """Return how many jobs the glideins of a site can run at once within its limits.
 
     site: as normalise_site returns it. A job takes at least one core of a glidein.
@@ -24,15 +26,16 @@ def lease_limit(site):
     return _within(site["limits"], widest, most)
 
 
-def _within(limits, cpus, jobs):
-    if limits.get("total") is not None:
-        jobs = min(jobs, limits["total"] * cpus)
-    if limits.get("cores") is not None:
-        jobs = min(jobs, limits["cores"])
+def _within(limits: Dict[str, Optional[int]], cpus: int, jobs: int) -> int:
+    total, cores = limits.get("total"), limits.get("cores")
+    if total is not None:
+        jobs = min(jobs, total * cpus)
+    if cores is not None:
+        jobs = min(jobs, cores)
     return jobs
 
 
-def lease_limits(hostvars, hosts):
+def lease_limits(hostvars: Any, hosts: List[str]) -> Dict[str, int]:
     """Return {site: jobs} of the hosts that have entries.
 
     hostvars: Ansible's, {host: variables}. Raises InputError for invalid entries, or variables that cannot be read.

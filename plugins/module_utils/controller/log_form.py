@@ -9,6 +9,7 @@ the form. A presigned URL would be valid for one object only, and all glideins o
 """
 
 import re
+from typing import Any, Dict, List, Optional
 
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -47,13 +48,13 @@ _OPTIONS = Spec(
 )
 
 
-def checked_options(raw):
+def checked_options(raw: Any) -> Dict[str, Optional[str]]:
     """Return the options of `glidein_log_s3` with their defaults. Raises InputError, which quotes no secret."""
     if not isinstance(raw, dict):
         raise InputError(
             invalid("glidein_log_s3", raw, "a mapping with the keys bucket, endpoint, region, prefix, ...")
         )
-    problems = []
+    problems: List[str] = []
     options = _OPTIONS.check(problems, "glidein_log_s3", raw)
     for key in _SECRET:
         value = raw.get(key)
@@ -67,7 +68,7 @@ def checked_options(raw):
     return options
 
 
-def lifetime_s(entries, queue_wait=None):
+def lifetime_s(entries: Any, queue_wait: Any = None) -> int:
     """Return the seconds for which a form must be valid. Raises InputError if S3 would not accept that.
 
     entries: glidein_entries; queue_wait: glidein_queue_wait, or None for its default.
@@ -88,7 +89,7 @@ def lifetime_s(entries, queue_wait=None):
     return needed_s
 
 
-def signed_form(options, site, seconds):
+def signed_form(options: Dict[str, Any], site: str, seconds: int) -> str:
     """Return the text of a form that is valid for so many seconds. Raises InputError.
 
     options: result of checked_options; site: name of the site, which is part of the prefix.
@@ -99,7 +100,7 @@ def signed_form(options, site, seconds):
     return "\n".join(lines) + "\n"
 
 
-def _post_policy(options, prefix, seconds):
+def _post_policy(options: Dict[str, Any], prefix: str, seconds: int) -> Dict[str, Any]:
     try:
         # Only this option needs it.
         import botocore.config

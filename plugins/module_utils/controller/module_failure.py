@@ -4,6 +4,7 @@
 """The error message of a module that failed on a login node. Controller only."""
 
 import re
+from typing import Any, Dict
 
 from ansible.module_utils.ansible_release import __version__ as ansible_version
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
@@ -17,7 +18,7 @@ _TOO_OLD = re.compile(r"^SyntaxError: |requires a minimum of Python", re.MULTILI
 _NO_RESULT = re.compile(r"No start of json char found|MODULE FAILURE")
 
 
-def failure_message(result):
+def failure_message(result: Dict[str, Any]) -> str:
     """Return the message of a failed module, with the remedy if the login node's Python is too old."""
     message = str(result.get("msg") or "")
     if not _NO_RESULT.search(message):

@@ -5,6 +5,7 @@
 
 import os
 import re
+from typing import Any, Dict, List, Optional
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -16,13 +17,15 @@ JOB_WRAPPER = "job_wrapper"
 _NAME = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9._+-]*\Z")
 
 
-def payload_sources(files, wrapper, inventory_dir):
+def payload_sources(files: Any, wrapper: Any, inventory_dir: Optional[str]) -> List[Dict[str, Any]]:
     """Return the `sources` of the module file_tree. Raises InputError with all problems.
 
     files: paths of files and directories; wrapper: path of a program, or ""; inventory_dir: where relative paths begin,
     or None.
     """
-    problems, sources, names = [], [], {}
+    problems: List[str] = []
+    sources: List[Dict[str, Any]] = []
+    names: Dict[str, str] = {}
     if not isinstance(files, list):
         raise InputError(invalid("glidein_payload_files", files, "a list of paths on the controller"))
     for number, given in enumerate(files):
@@ -52,7 +55,7 @@ def payload_sources(files, wrapper, inventory_dir):
     return sources
 
 
-def _path(problems, variable, given, inventory_dir):
+def _path(problems: List[str], variable: str, given: Any, inventory_dir: Optional[str]) -> Optional[str]:
     if not isinstance(given, str) or not given.strip():
         problems.append(invalid(variable, given, "a path on the controller"))
         return None
@@ -65,7 +68,7 @@ def _path(problems, variable, given, inventory_dir):
     return os.path.normpath(path)
 
 
-def _wrapper_problems(path):
+def _wrapper_problems(path: str) -> List[str]:
     """Return why a file cannot be a job wrapper."""
     if not os.path.isfile(path):
         return [f"glidein_job_wrapper: {path} is not a file of the controller"]

@@ -12,6 +12,7 @@ import difflib
 import functools
 import pathlib
 import re
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from ansible.module_utils.common.yaml import yaml_load
 from ansible_collections.glidein.ops.plugins.module_utils.entries import NAME, SCRATCH, normalise_site
@@ -42,7 +43,7 @@ _HOSTS = list_of_texts(re.compile(r"^[A-Za-z0-9.-]+\Z"), "a list of host names")
 _TEXTS = list_of_texts(re.compile(r"^\S"), "a list of texts")
 
 
-def _date(value):
+def _date(value: Any) -> str:
     # YAML reads a date without quotes as a date.
     value = value.isoformat() if isinstance(value, datetime.date) else value
     if not isinstance(value, str) or not re.match(r"^\d{4}-\d{2}-\d{2}\Z", value):
@@ -51,7 +52,7 @@ def _date(value):
     return value
 
 
-def _source(value):
+def _source(value: Any) -> List[str]:
     value = [value] if isinstance(value, str) else value
     if not value or not isinstance(value, list) or not all(isinstance(key, str) for key in value):
         raise ValueError(value)
@@ -62,7 +63,7 @@ _DATE = Type("a date such as 2026-11-22", _date)
 _SOURCE = Type("a key of `sources`, or a list of them", _source)
 
 
-def _fact(**options):
+def _fact(**options: Dict[str, Any]) -> Spec:
     """Return the Spec of a fact: its options, and the required key `source`."""
     return Spec(
         dict({key: dict(option) for key, option in options.items()}, source={"type": _SOURCE, "required": True})
@@ -100,13 +101,13 @@ _LISTED_FACTS = {
 }
 
 
-def profile_names(directory=PROFILES_DIR):
+def profile_names(directory: Union[str, pathlib.Path] = PROFILES_DIR) -> List[str]:
     """Return the names of all profiles, in alphabetical order."""
     return sorted(path.stem for path in pathlib.Path(directory).glob("*.yml"))
 
 
 @functools.lru_cache(maxsize=None)
-def load_profile(name, directory=PROFILES_DIR):
+def load_profile(name: str, directory: Union[str, pathlib.Path] = PROFILES_DIR) -> Dict[str, Any]:
     """Return a profile, checked. Raises InputError. Callers do not change the result.
 
     The entries of the result are complete except for the account. Their sources are in `entry_sources`.
@@ -123,7 +124,7 @@ def load_profile(name, directory=PROFILES_DIR):
     return check_profile(name, raw)
 
 
-def check_profile(name, raw):
+def check_profile(name: str, raw: Any) -> Dict[str, Any]:
     """Return a profile as load_profile does. name: of its file; raw: the content. Raises InputError with all errors."""
     problems = []
     if not isinstance(raw, dict):
@@ -171,11 +172,11 @@ def check_profile(name, raw):
     return profile
 
 
-def _shown(name):
+def _shown(name: str) -> str:
     return f"files/profiles/{name}.yml"
 
 
-def _unknown(name, names):
+def _unknown(name: str, names: List[str]) -> str:
     """Return the error for an unknown name of a profile."""
     parts = [part for part in re.split(r"[^a-z0-9]+", str(name).lower()) if len(part) > 2]
     similar = [known for known in names if any(part in known for part in parts)]
@@ -184,7 +185,7 @@ def _unknown(name, names):
     return f"profile: {name!r} is unknown; {listed}docs/profiles.md lists all profiles"
 
 
-def _mapping(problems, variable, value):
+def _mapping(problems: List[str], variable: str, value: Any) -> Dict[str, Any]:
     """Return a mapping with at least one key; {} with an error appended to problems."""
     if isinstance(value, dict) and value:
         return value
@@ -194,15 +195,17 @@ def _mapping(problems, variable, value):
     return {}
 
 
-def _check_sources(problems, variable, keys, sources):
+def _check_sources(problems: List[str], variable: str, keys: Optional[List[str]], sources: Dict[str, Any]) -> List[str]:
     """Append an error for each key that is not in sources. Return the keys."""
     for key in keys or ():
         if key not in sources:
             problems.append(invalid(f"{variable}.source", key, f"a key of `sources`: {', '.join(sources)}"))
-    return keys or ()
+    return keys or []
 
 
-def _entry(problems, variable, raw, sources, constraint):
+def _entry(
+    problems: List[str], variable: str, raw: Any, sources: Dict[str, Any], constraint: Optional[str]
+) -> Tuple[List[str], Dict[str, Any]]:
     """Return the sources of an entry, and the entry without them, complete except for the account."""
     if not isinstance(raw, dict):
         problems.append(invalid(variable, raw, "a mapping"))
@@ -221,8 +224,8 @@ def _entry(problems, variable, raw, sources, constraint):
             problems.append(
                 invalid(f"{variable}.constraint", own, f"one that includes outbound.constraint, {constraint}")
             )
-    shapes = entry.get("shapes") if isinstance(entry.get("shapes"), dict) else {}
-    for shape in [entry.get("node"), *shapes.values()]:
+    shapes = entry.get("shapes")
+    for shape in [entry.get("node"), *(shapes.values() if isinstance(shapes, dict) else ())]:
         if isinstance(shape, dict) and shape.get("disk_mb") is None:
             cpus = shape.get("cpus")
             cpus = cpus.get("min") if isinstance(cpus, dict) else cpus
@@ -230,7 +233,7 @@ def _entry(problems, variable, raw, sources, constraint):
     return keys, entry
 
 
-def _check_entries(problems, name, entries):
+def _check_entries(problems: List[str], name: str, entries: Dict[str, Any]) -> None:
     """Append the errors that an operator with these entries would get."""
     try:
         normalise_site("glidein", name, entries)

@@ -8,8 +8,7 @@ is Ansible's: {host: variables, which are templated when they are read}.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     plain,
@@ -71,7 +70,7 @@ def results_of_play(hostvars: Any, sites: dict) -> tuple:
     return results, tokens
 
 
-def demand_tokens(hostvars, hosts):
+def demand_tokens(hostvars: Any, hosts: List[str]) -> Dict[str, str]:
     """Return {site: token} of the hosts that have a variable for it. Raises InputError if it cannot be read."""
     tokens = {}
     for host in hosts:
@@ -104,7 +103,7 @@ def read_site(hostvars: Any, host: str, variables: Any) -> tuple:
     A definition has the site's name, its variables that the plan depends on, no `queue`, and `error`: the reason why
     one of these could not be read, or None. It has no entries then.
     """
-    site = {
+    site: Dict[str, Any] = {
         "site": site_name(host, variables),
         "scheduler": "",
         "scheduler_options": {},
@@ -135,7 +134,7 @@ def read_site(hostvars: Any, host: str, variables: Any) -> tuple:
     ]
 
 
-def _mapping(variables, name):
+def _mapping(variables: Any, name: str) -> Mapping[str, Any]:
     value = plain(variables.get(name))
     if value is None:
         return {}
@@ -144,7 +143,7 @@ def _mapping(variables, name):
     return value
 
 
-def site_name(host, variables):
+def site_name(host: str, variables: Any) -> str:
     """Return a site's name; the host's name if glidein_site is missing or cannot be read."""
     try:
         return str(variables.get("glidein_site") or host)
@@ -152,7 +151,7 @@ def site_name(host, variables):
         return host
 
 
-def site_token(variables):
+def site_token(variables: Any) -> Tuple[Optional[str], Optional[str]]:
     """Return (a site's token, why it is invalid); each is None if it does not apply."""
     try:
         token = variables.get("glidein_demand_token") or None
@@ -163,7 +162,7 @@ def site_token(variables):
     return token and str(token), None
 
 
-def _queue_error(queue, session):
+def _queue_error(queue: Dict[str, Any], session: Dict[str, Any]) -> Optional[str]:
     """Return the reason why a site's queue is unknown, or None. Without an SSH session, the queue was not read."""
     if queue.get("queue") is not None:
         return None
@@ -171,7 +170,7 @@ def _queue_error(queue, session):
     return _TASK_FAILED.sub("", str(result.get("msg") or "its queue was not read"))
 
 
-def _report(site, result, cause):
+def _report(site: Dict[str, Any], result: Dict[str, Any], cause: Any) -> Dict[str, Any]:
     """Return the report of the module glideins, or one with an error. cause: the reason why a plan is missing."""
     if result.get("report"):
         return result["report"]

@@ -17,15 +17,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any, Callable, Iterable, Iterator, List, Optional
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 
+PACKAGING_ERROR: Optional[ImportError] = None
 try:
     from packaging.requirements import InvalidRequirement, Requirement
 except ImportError as import_error:
     PACKAGING_ERROR = import_error
-else:
-    PACKAGING_ERROR = None
 
 # pip installs the others; typing-extensions is needed by Pythons that may be older than the one that downloads.
 ALWAYS = ("pip", "typing-extensions")
@@ -41,7 +41,7 @@ class WheelsError(GlideinError):
     """The wheels cannot be downloaded; the message states the reason."""
 
 
-def platforms(machine, libc):
+def platforms(machine: str, libc: str) -> List[str]:
     """Return pip's platform tags of wheels that run with a glibc, newest first. Raises WheelsError.
 
     machine: as `uname -m` prints it; libc: version of glibc such as "2.41", "" for another C library.
@@ -53,13 +53,13 @@ def platforms(machine, libc):
     return [*tags, f"manylinux2014_{machine}", f"linux_{machine}"]
 
 
-def read_requirements(text):
+def read_requirements(text: str) -> List[str]:
     """Return the requirements of a file in pip's format, one for each line."""
     lines = (re.split(r"(?:^|\s)#", line)[0].strip() for line in text.splitlines())
     return [line for line in lines if line]
 
 
-def applicable(requirements, python):
+def applicable(requirements: Iterable[str], python: str) -> List[str]:
     """Return the requirements whose markers hold for a Python version, "3.13", without the markers.
 
     pip would evaluate markers for the Python that runs it, which is the controller's. Raises WheelsError.
@@ -79,20 +79,22 @@ def applicable(requirements, python):
     return found
 
 
-def download_argv(requirements, python, tags, target, more=()):
+def download_argv(
+    requirements: Iterable[str], python: str, tags: Iterable[str], target: str, more: Iterable[str] = ()
+) -> List[str]:
     """Return pip's argument list that downloads wheels for a Python version, "3.13", and platform tags."""
     argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-input", "--quiet"]
     argv += ["--dest", target, "--only-binary=:all:", "--implementation=cp", f"--python-version={python}"]
     return [*argv, *(f"--platform={tag}" for tag in tags), *more, *requirements, *ALWAYS]
 
 
-def directory_of(cache, *inputs):
+def directory_of(cache: str, *inputs: Any) -> str:
     """Return the cache's directory for these inputs of download_argv."""
     digest = hashlib.sha256(json.dumps([_RECIPE, ALWAYS, inputs]).encode("utf-8")).hexdigest()
     return os.path.join(cache, f"wheels-{digest[:12]}")
 
 
-def fetch(directory, argv_for, timeout_s):
+def fetch(directory: str, argv_for: Callable[[str], List[str]], timeout_s: float) -> bool:
     """Download wheels into a directory unless it exists; return whether it was made. Raises WheelsError, OSError.
 
     argv_for: function of the directory to download to, see download_argv.
@@ -120,7 +122,7 @@ def fetch(directory, argv_for, timeout_s):
     return True
 
 
-def _download(argv, timeout_s):
+def _download(argv: List[str], timeout_s: float) -> None:
     try:
         done = subprocess.run(
             argv,
@@ -139,14 +141,14 @@ def _download(argv, timeout_s):
 
 
 @contextlib.contextmanager
-def _lock(path):
+def _lock(path: str) -> Iterator[None]:
     """Let one run at a time download the same wheels: hosts of one kind need the same."""
     with open(path, "w", encoding="utf-8") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
-def _remove_unused(cache):
+def _remove_unused(cache: str) -> None:
     """Remove wheels that no run has used for a long time."""
     for name in os.listdir(cache):
         path = os.path.join(cache, name)

@@ -257,7 +257,7 @@ def test_a_glidein_for_routes_with_the_payload_of_the_login_node_runs_a_job(alic
 
 
 def test_users_jobs_run_through_the_access_points_job_router_and_by_the_gateways_name(cm, alice, server):
-    text = (ROOT / "docs" / "gateway-jobs.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "gateway.md").read_text(encoding="utf-8")
     (config,) = re.findall(r"^    DAEMON_LIST.*?^    @route$", text, re.DOTALL | re.MULTILINE)
     config = textwrap.dedent(config).replace("gateway-SITE@ cm.example.org:9618", "gateway-slurm@ cm:9618")
     path = "/etc/condor/config.d/95-routes.config"

@@ -4,9 +4,13 @@
 """Differences between the entries of a site and the facts of the login node."""
 
 import re
+from typing import Any, Dict, List, Optional, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
     LONGEST_WALLTIME_S,
+    Facts,
+    Group,
+    Queue,
     usable_groups,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
@@ -20,7 +24,7 @@ _FEATURES = re.compile(r"^[A-Za-z0-9_.&|,*()\[\]-]+\Z")
 _FEATURE = re.compile(r"[A-Za-z0-9_.-]+")
 
 
-def drift(facts, entries, scheduler=None):
+def drift(facts: Facts, entries: Any, scheduler: Optional[str] = None) -> List[str]:
     """Return a sentence for each difference between a site's entries and the facts.
 
     entries: glidein_entries; scheduler: glidein_scheduler. Values that the facts do not state are not compared.
@@ -38,7 +42,7 @@ def drift(facts, entries, scheduler=None):
     return [f"{name}: {sentence}" for name, entry in site["entries"].items() for sentence in _of_entry(facts, entry)]
 
 
-def _of_entry(facts, entry):
+def _of_entry(facts: Facts, entry: Dict[str, Any]) -> List[str]:
     """Return the sentences of one entry, without its name."""
     queue, sentences = _queue(facts, entry)
     sentences += _account(facts, queue, entry)
@@ -54,7 +58,7 @@ def _of_entry(facts, entry):
     )
 
 
-def _queue(facts, entry):
+def _queue(facts: Facts, entry: Dict[str, Any]) -> Tuple[Optional[Queue], List[str]]:
     """Return the queue of an entry, None if it is unknown, and sentences about it."""
     queues = facts["queues"]
     if entry["queue"] is None or not any(queue["name"] for queue in queues):
@@ -73,7 +77,7 @@ def _queue(facts, entry):
     return queue, []
 
 
-def _account(facts, queue, entry):
+def _account(facts: Facts, queue: Optional[Queue], entry: Dict[str, Any]) -> List[str]:
     account = entry["account"]
     known = {each["name"]: each for each in facts["accounts"]}
     if account is None or (queue is None and not known):
@@ -87,7 +91,7 @@ def _account(facts, queue, entry):
     return []
 
 
-def _walltime(queue, entry):
+def _walltime(queue: Queue, entry: Dict[str, Any]) -> List[str]:
     limit_s, asked_s = queue["walltime_s"], entry["walltime_s"]
     if limit_s is None or limit_s == asked_s:
         return []
@@ -98,7 +102,7 @@ def _walltime(queue, entry):
     return []
 
 
-def _constraint(queue, groups, entry):
+def _constraint(queue: Queue, groups: List[Group], entry: Dict[str, Any]) -> List[str]:
     text = entry["constraint"] or ""
     if not queue["name"]:
         return []  # HTCondor's constraints are expressions
@@ -110,7 +114,7 @@ def _constraint(queue, groups, entry):
     return [f"no node has the feature {word} of the constraint" for word in words if word not in known]
 
 
-def _shapes(queue, groups, entry):
+def _shapes(queue: Queue, groups: List[Group], entry: Dict[str, Any]) -> List[str]:
     """Return the sentences about shapes that no node of the queue has."""
     if entry["constraint"] and any(entry["constraint"] in group["features"] for group in groups):
         groups = [group for group in groups if entry["constraint"] in group["features"]]
@@ -128,14 +132,14 @@ def _shapes(queue, groups, entry):
     return sentences
 
 
-def _available(queue, group, key):
+def _available(queue: Queue, group: Group, key: str) -> Optional[int]:
     """Return how much of a resource one job can have on a node of a group; None if it is unknown."""
     of_job = {"cpus": queue["max_cpus_per_job"], "memory_mb": queue.get("max_memory_per_job_mb")}
     numbers = [group[key], of_job.get(key)]
     return min((number for number in numbers if number is not None), default=None)
 
 
-def _fits(queue, group, shape):
+def _fits(queue: Queue, group: Group, shape: Dict[str, Any]) -> bool:
     """Return whether a node of a group has what a shape asks for. Unknown numbers fit."""
     for key, (of_group, _unit) in _RESOURCES.items():
         available = _available(queue, group, of_group)
@@ -144,16 +148,17 @@ def _fits(queue, group, shape):
     return not (shape["gpu_type"] and group["gpu_type"]) or shape["gpu_type"] == group["gpu_type"]
 
 
-def _too_large(queue, groups, name, shape, key):
+def _too_large(queue: Queue, groups: List[Group], name: str, shape: Dict[str, Any], key: str) -> Optional[str]:
     """Return the sentence for a resource that no node has enough of for a shape, or None."""
     of_group, unit = _RESOURCES[key]
-    known = [_available(queue, group, of_group) for group in groups]
-    if None in known or shape[key] <= max(known):
+    numbers = [_available(queue, group, of_group) for group in groups]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(groups) or shape[key] <= max(known):
         return None
     return f'nodes have {max(known)} {unit}, the shape "{name}" asks for {shape[key]}'
 
 
-def _limits(facts, queue, entry):
+def _limits(facts: Facts, queue: Queue, entry: Dict[str, Any]) -> List[str]:
     """Return the sentences about limits of the entry above those of the batch system."""
     sentences = []
     accounts = [each for each in facts["accounts"] if each["name"] == entry["account"]]
@@ -168,7 +173,7 @@ def _limits(facts, queue, entry):
     return sentences
 
 
-def _parallel_environment(queue, entry):
+def _parallel_environment(queue: Queue, entry: Dict[str, Any]) -> List[str]:
     name = entry["resources"].get("parallel_environment")
     known = queue["parallel_environments"]
     if not name or name == "none" or not known or name in known:

@@ -5,7 +5,9 @@
 
 import json
 import re
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Path, Proposal, Remark
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import wrapped
 
 _WIDTH = 120
@@ -48,7 +50,7 @@ _TEMPLATE = re.compile(r"\{[{%#]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
-def host_vars_text(proposal, facts, host):
+def host_vars_text(proposal: Proposal, facts: Dict[str, Any], host: str) -> str:
     """Return the content of host_vars/HOST.yml, in lines of at most 120 characters unless one word is longer.
 
     Notes are left out: they are about the present state of the login node, and would change the file in each run.
@@ -66,7 +68,7 @@ def host_vars_text(proposal, facts, host):
     return variables_text(proposal, introduction, remarks)
 
 
-def variables_text(proposal, introduction, remarks):
+def variables_text(proposal: Proposal, introduction: Iterable[str], remarks: Iterable[Remark]) -> str:
     """Return the variables of a proposal as YAML, with the source of each value and the open questions as comments.
 
     introduction: sentences at the beginning; remarks: titles and pairs of names and texts, at the end.
@@ -80,7 +82,7 @@ def variables_text(proposal, introduction, remarks):
     return "\n".join(lines) + "\n"
 
 
-def _mapping(proposal, path, mapping, order, depth):
+def _mapping(proposal: Proposal, path: Path, mapping: Dict[str, Any], order: Sequence[str], depth: int) -> List[str]:
     """Return the lines of a mapping in block style, with the options that are only asked about."""
     asked = [todo.path[-1] for todo in proposal.todo if todo.path[:-1] == path and todo.path]
     keys = list(dict.fromkeys([*mapping, *asked]))
@@ -90,7 +92,7 @@ def _mapping(proposal, path, mapping, order, depth):
     return lines
 
 
-def _option(proposal, path, mapping, depth):
+def _option(proposal: Proposal, path: Path, mapping: Dict[str, Any], depth: int) -> List[str]:
     """Return the lines of one key, with its open questions before it."""
     questions = [todo for todo in proposal.todo if todo.path == path]
     key = path[-1]
@@ -124,7 +126,7 @@ def _option(proposal, path, mapping, depth):
     return lines + _commented(f"{_INDENT * depth}{_scalar(key)}:", source, depth) + items
 
 
-def _is_block(path, value):
+def _is_block(path: Path, value: Any) -> bool:
     """Return whether a mapping is written with one line for each key, unlike a shape or `limits`."""
     if not isinstance(value, dict) or not value:
         return False
@@ -133,7 +135,7 @@ def _is_block(path, value):
     return path[0] in ("glidein_environment", "glidein_scheduler_options")
 
 
-def _commented(line, comment, depth):
+def _commented(line: str, comment: Optional[str], depth: int) -> List[str]:
     """Return a line with a comment at its end, or before it if both are too long for one line."""
     comment = _one_line(comment or "")
     if not comment:
@@ -143,13 +145,13 @@ def _commented(line, comment, depth):
     return [*_comment(comment, depth), line]
 
 
-def _comment(text, depth):
+def _comment(text: str, depth: int) -> List[str]:
     """Return the lines of a comment."""
     start = f"{_INDENT * depth}# "
     return [start + line for line in _wrapped(text, _WIDTH - len(start))]
 
 
-def _list(title, pairs):
+def _list(title: str, pairs: List[Tuple[str, str]]) -> List[str]:
     """Return the comment that lists pairs of names and texts."""
     if not pairs:
         return []
@@ -160,16 +162,16 @@ def _list(title, pairs):
     return lines
 
 
-def _wrapped(text, width):
+def _wrapped(text: Any, width: int) -> List[str]:
     """Return a text in lines. A word that is longer than a line is not broken: it may be part of a command."""
     return wrapped(_one_line(text), "", width, indent="")
 
 
-def _one_line(text):
+def _one_line(text: Any) -> str:
     return _CONTROL.sub(" ", str(text)).strip()
 
 
-def _flow(value):
+def _flow(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_scalar(key)}: {_flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
@@ -177,7 +179,7 @@ def _flow(value):
     return _scalar(value)
 
 
-def _scalar(value):
+def _scalar(value: Union[bool, int, str]) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

@@ -3,6 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The proposed variables of a site, with the source of each value and with the open questions."""
 
+from typing import Any, Container, Dict, List, Tuple
+
+# A tuple of keys.
+Path = Tuple[str, ...]
+# The title, and pairs of names and texts.
+Remark = Tuple[str, List[Tuple[str, str]]]
+
 
 class Proposal:
     """The variables of one site.
@@ -12,22 +19,22 @@ class Proposal:
     pairs of names and texts, for the end of the file. A path is a tuple of keys.
     """
 
-    def __init__(self, existing=()):
+    def __init__(self, existing: Container[str] = ()) -> None:
         """existing: names of variables that the host has."""
         self.existing = existing
-        self.variables = {}
-        self.sources = {}
-        self.todo = []
-        self.left_out = []
-        self.notes = []
-        self.remarks = []
+        self.variables: Dict[str, Any] = {}
+        self.sources: Dict[Path, str] = {}
+        self.todo: List[Todo] = []
+        self.left_out: List[Dict[str, str]] = []
+        self.notes: List[str] = []
+        self.remarks: List[Remark] = []
 
     @property
-    def entries(self):
+    def entries(self) -> Dict[str, Dict[str, Any]]:
         """The proposed entries: {name: entry}."""
         return self.variables.get("glidein_entries", {})
 
-    def set(self, path, value, source=""):
+    def set(self, path: Path, value: Any, source: str = "") -> None:
         """Set a variable or an option. source: the origin of the value."""
         mapping = self.variables
         for key in path[:-1]:
@@ -36,7 +43,7 @@ class Proposal:
         if source:
             self.sources[path] = source
 
-    def ask(self, path, question, example="", command=""):
+    def ask(self, path: Path, question: str, example: str = "", command: str = "") -> None:
         """Record an open question, unless it asks for a variable that the host has.
 
         example: the value of an option that is not set, as YAML in one line; command: a command that answers it.
@@ -44,9 +51,9 @@ class Proposal:
         if len(path) != 1 or path[0] not in self.existing:
             self.todo.append(Todo(path, question, example, command))
 
-    def queues_by_reason(self):
+    def queues_by_reason(self) -> List[Tuple[str, str]]:
         """Return (names, reason) of the queues without an entry; those with the same reason together."""
-        names = {}
+        names: Dict[str, List[str]] = {}
         for each in self.left_out:
             names.setdefault(each["reason"], []).append(each["queue"])
         return [(", ".join(queues), reason) for reason, queues in names.items()]
@@ -55,13 +62,13 @@ class Proposal:
 class Todo:
     """An open question about one option. example, command: see Proposal.ask."""
 
-    def __init__(self, path, question, example, command):
+    def __init__(self, path: Path, question: str, example: str, command: str) -> None:
         self.path = path
         self.question = question
         self.example = example
         self.command = command
 
     @property
-    def option(self):
+    def option(self) -> str:
         """The name of the option, for messages."""
         return ".".join(self.path)

@@ -5,7 +5,9 @@
 
 import copy
 import re
+from typing import Any, Container, Dict, List, Optional, Tuple, Union
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import Scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery import shapes as sizes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profile import (
@@ -13,10 +15,12 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.p
     remarks_of_profile,
     source_text,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Path, Proposal
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
     LIMITED,
     LONGEST_WALLTIME_S,
+    Facts,
+    Queue,
     choose_queues,
     is_for_gpus,
     is_word,
@@ -24,6 +28,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.q
     usable_groups,
     walltime_s,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.shapes import Node
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import Measured
 from ansible_collections.glidein.ops.plugins.module_utils.entries import check_environment, normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import as_name, is_name
@@ -54,15 +60,21 @@ _SHOWN_ATTRIBUTES = 12
 _FREE_DISK = "the free disk"
 
 
-def propose(facts, nodes=None, batch_system=None, existing=(), measured=None, profile=None):
+def propose(
+    facts: Facts,
+    nodes: Optional[Dict[str, Node]] = None,
+    batch_system: Optional[Scheduler] = None,
+    existing: Container[str] = (),
+    measured: Optional[Measured] = None,
+    profile: Optional[Dict[str, Any]] = None,
+) -> Proposal:
     """Return the Proposal for a site.
 
-    facts: of the module site_facts; nodes: {entry: what a probe saw on one of its compute nodes}; batch_system: the
-    class of facts["scheduler"] (a subclass of batch.base.Scheduler), without which its defaults are unknown;
-    existing: names of variables that the host has, which are not asked about; measured: {path: (value, source)} of
-    what earlier probes saw, which is kept for the entries that `nodes` has no report of (VariablesFile.measured);
-    profile: of the machine, as load_profile returns it. Its entries are proposed instead of one for each queue.
-    Raises InputError if it is of another machine.
+    facts: of the module site_facts; nodes: {entry: what a probe saw on one of its compute nodes}; batch_system: that
+    of facts["scheduler"], without which its defaults are unknown; existing: names of variables that the host has,
+    which are not asked about; measured: {path: (value, source)} of what earlier probes saw, which is kept for the
+    entries that `nodes` has no report of (VariablesFile.measured); profile: of the machine, as load_profile returns it.
+    Its entries are proposed instead of one for each queue. Raises InputError if it is of another machine.
     """
     nodes, measured = nodes or {}, measured or {}
     proposal = Proposal(existing)
@@ -89,9 +101,9 @@ def propose(facts, nodes=None, batch_system=None, existing=(), measured=None, pr
         proposal.ask(("glidein_entries",), f"{reason}; describe at least one entry (docs/variables.md)")
     if profile:
         remarks_of_profile(proposal, profile)
-    scratch = profile and profile["scratch"]
     if not _probed_scratch(proposal, nodes, measured, list(queues)):
-        if scratch:
+        if profile and profile["scratch"]:
+            scratch = profile["scratch"]
             proposal.set(("glidein_scratch",), scratch["value"], source_text(profile, scratch["source"]))
         else:
             _scratch(proposal, facts["environment"], list(queues), disks_known)
@@ -102,7 +114,9 @@ def propose(facts, nodes=None, batch_system=None, existing=(), measured=None, pr
 # -- the site ------------------------------------------------------------------------------------------------------
 
 
-def _site(proposal, facts, batch_system, profile):
+def _site(
+    proposal: Proposal, facts: Facts, batch_system: Optional[Scheduler], profile: Optional[Dict[str, Any]]
+) -> None:
     """Propose the variables that do not depend on queues."""
     if is_name(facts["user"]):
         proposal.set(("ansible_user",), facts["user"], "the user of this discovery")
@@ -147,7 +161,7 @@ def _site(proposal, facts, batch_system, profile):
         )
 
 
-def _environment(proposal, environment):
+def _environment(proposal: Proposal, environment: Dict[str, Any]) -> None:
     """Propose what the login node's environment shows, and record what the operator must know about it."""
     proxies = {name: value for name, value in sorted((environment["proxies"] or {}).items()) if _is_proxy(name, value)}
     if proxies:
@@ -175,7 +189,7 @@ def _environment(proposal, environment):
             )
 
 
-def _home(proposal, environment):
+def _home(proposal: Proposal, environment: Dict[str, Any]) -> None:
     """Ask for a directory on a network file system if the home directory is on a local disk."""
     if environment["home_network"] is False:
         proposal.ask(
@@ -186,15 +200,15 @@ def _home(proposal, environment):
         )
 
 
-def _is_proxy(name, value):
+def _is_proxy(name: str, value: str) -> bool:
     """Return whether a proxy variable can be a value of glidein_environment. A password is never accepted."""
     pattern = _NO_PROXY if name.lower() == "no_proxy" else _PROXY
-    problems = []
+    problems: List[str] = []
     check_environment(problems, "glidein_environment", {name: value})
     return not problems and bool(pattern.match(value)) and len(value) <= _LONGEST_VALUE
 
 
-def _probed_scratch(proposal, nodes, measured, entries):
+def _probed_scratch(proposal: Proposal, nodes: Dict[str, Node], measured: Measured, entries: List[str]) -> bool:
     """Propose the scratch directories that probes saw. Return whether they saw any node.
 
     entries: their names; nodes, measured: as in propose.
@@ -208,15 +222,16 @@ def _probed_scratch(proposal, nodes, measured, entries):
     for name, text in seen.items():
         if text:
             proposal.set(("glidein_entries", name, "scratch"), text, "probe: a local disk of the compute node")
-    kept = [("glidein_entries", name, "scratch") for name in entries if name not in seen]
-    kept = [path for path in [("glidein_scratch",), *kept] if path in measured]
+    paths: List[Tuple[str, ...]] = [("glidein_scratch",)]
+    paths += [("glidein_entries", name, "scratch") for name in entries if name not in seen]
+    kept = [path for path in paths if path in measured]
     for path in kept:
         proposal.set(path, *measured[path])
     # A probe that proposed no directory saw that the default suits.
     return bool(seen or kept or any(("glidein_entries", name) in measured for name in entries))
 
 
-def _scratch(proposal, environment, entries, disks_known):
+def _scratch(proposal: Proposal, environment: Dict[str, Any], entries: List[str], disks_known: bool) -> None:
     """Propose a local directory that a variable of the login node names as the scratch directory, or ask for one.
 
     entries: their names; disks_known: whether the local disk of all nodes is known.
@@ -238,7 +253,7 @@ def _scratch(proposal, environment, entries, disks_known):
     )
 
 
-def _scratch_text(node):
+def _scratch_text(node: Node) -> Optional[str]:
     """Return the value of glidein_scratch for a probed node, or None for the default."""
     item = sizes.scratch_directory(node)
     if not item or item.get("variable") == "TMPDIR" or item["path"] == "/tmp":  # noqa: S108
@@ -247,19 +262,19 @@ def _scratch_text(node):
     return text if _is_scratch(text) else None
 
 
-def _is_scratch(text):
+def _is_scratch(text: str) -> bool:
     try:
         return bool(scratch_word(text)) and len(text) <= _LONGEST_VALUE
     except ValueError:
         return False
 
 
-def _answered(node):
+def _answered(node: Optional[Node]) -> bool:
     """Return whether a probe has reported about a node."""
-    return bool(node) and not node.get("error")
+    return bool(node and not node.get("error"))
 
 
-def _site_limits(proposal, facts):
+def _site_limits(proposal: Proposal, facts: Facts) -> None:
     """Propose glidein_limits if the entries together exceed the limits of the user's jobs."""
     chosen = proposal.entries.values()
     for key, limits in (("queued", ("max_queued",)), ("total", ("max_queued", "max_running"))):
@@ -270,9 +285,9 @@ def _site_limits(proposal, facts):
             proposal.sources[("glidein_limits",)] = "the batch system's limits on your jobs in all queues"
 
 
-def _queues_by_entry(queues):
+def _queues_by_entry(queues: List[Queue]) -> Dict[str, Queue]:
     """Return {name of the entry: its queue}."""
-    found = {}
+    found: Dict[str, Dict[str, Any]] = {}
     for queue in queues:
         name = as_name(queue["name"] or "") or "main"
         while name in found:
@@ -287,12 +302,21 @@ def _queues_by_entry(queues):
 class _Entry:
     """The entry of one queue."""
 
-    def __init__(self, proposal, facts, batch_system, queue, name, nodes, measured):
+    def __init__(
+        self,
+        proposal: Proposal,
+        facts: Facts,
+        batch_system: Optional[Scheduler],
+        queue: Optional[Queue],
+        name: str,
+        nodes: Dict[str, Node],
+        measured: Measured,
+    ) -> None:
         self.proposal = proposal
         self.facts = facts
         self.batch_system = batch_system
-        # None if the facts do not state the queue of a profile's entry.
-        self.queue = queue
+        # Empty if the facts do not state the queue of a profile's entry.
+        self.queue = queue or {}
         self.name = name
         self.path = ("glidein_entries", name)
         self.node = nodes.get(name) or {}
@@ -306,7 +330,7 @@ class _Entry:
         self.has_gpus = False
         self.disk_known = False
 
-    def propose(self, gpu_only):
+    def propose(self, gpu_only: bool) -> None:
         """Add the entry to the proposal. gpu_only: whether it is for jobs with GPUs only."""
         self.proposal.set(self.path, {}, sizes.describe_groups(self.queue))
         if self.queue["name"]:
@@ -324,7 +348,7 @@ class _Entry:
         self._seen()
         self._check()
 
-    def propose_known(self, profile):
+    def propose_known(self, profile: Dict[str, Any]) -> None:
         """Add the entry of a profile, within the walltime and the limits of its queue.
 
         Other values that the login node contradicts become open questions.
@@ -356,21 +380,21 @@ class _Entry:
         for sentence in drift(self.facts, {self.name: dict(entry, walltime=walltime)}):
             self._ask("", sentence.replace(f"{self.name}: ", "", 1))
 
-    def _set(self, key, value, source=""):
+    def _set(self, key: Union[str, Path], value: Any, source: str = "") -> None:
         path = (key,) if isinstance(key, str) else key
         self.proposal.set(self.path + path, value, source)
 
-    def _ask(self, key, question, example=""):
+    def _ask(self, key: str, question: str, example: str = "") -> None:
         self.proposal.ask(self.path + ((key,) if key else ()), question, example)
 
-    def _source(self, key, otherwise=""):
+    def _source(self, key: str, otherwise: str = "") -> str:
         return self.queue["sources"].get(key, otherwise) if self.queue else otherwise
 
-    def _account(self):
+    def _account(self) -> None:
         known = {"accounts": [account["name"] for account in self.facts["accounts"]]}
         names = usable_accounts(self.queue or known, self.facts["accounts"])
         if not names:
-            if self.queue is None or any(gap["what"] == "accounts" for gap in self.facts["gaps"]):
+            if not self.queue or any(gap["what"] == "accounts" for gap in self.facts["gaps"]):
                 self._ask(
                     "account", "your accounts could not be read; name one, if the batch system needs it", "abc123"
                 )
@@ -383,7 +407,7 @@ class _Entry:
         without = f" Without it, jobs use your default, {default[0]}." if default and default[0] in names else ""
         self._ask("account", f"choose one of {', '.join(names)}.{without}", names[0])
 
-    def _constraint(self):
+    def _constraint(self) -> None:
         """Propose the feature of nodes with outbound network, if not all nodes have it."""
         names = {name for group in self.groups for name in group["features"]}
         features = sorted(name for name in names if _OUTBOUND.search(name) and is_word(name))
@@ -394,7 +418,7 @@ class _Entry:
         self._set("constraint", features[0], "only some nodes have this feature")
         self._ask("constraint", f"check that {features[0]} means that nodes reach the pool's collector")
 
-    def _walltime(self):
+    def _walltime(self) -> None:
         limit_s = self.queue["walltime_s"]
         text = duration_text(walltime_s(self.queue))
         if limit_s is None:
@@ -406,7 +430,7 @@ class _Entry:
         else:
             self._set("walltime", text, self._source("walltime_s", "the queue's limit"))
 
-    def _shapes(self, gpu_only):
+    def _shapes(self, gpu_only: bool) -> None:
         limits = self.facts["limits"]
         cpu_size, gpu_sizes = sizes.node_sizes(self.queue, self.groups, limits["memory_enforced"], self.node, gpu_only)
         options = sizes.shapes_of_queue(self.queue, cpu_size, gpu_sizes, self._is_single_core())
@@ -434,7 +458,7 @@ class _Entry:
                 "core. -e discover_probe=true measures it",
             )
 
-    def _size_source(self, memory_enforced, size):
+    def _size_source(self, memory_enforced: Optional[bool], size: sizes.NodeSize) -> str:
         """Return the source of the shapes. size: that of the node that a probe would see."""
         source = self._source("node_groups", "the nodes' cores and memory")
         if size.corrections:
@@ -447,18 +471,18 @@ class _Entry:
         if not memory_enforced and not size.is_memory_probed:
             source += f"; {sizes.SYSTEM_MEMORY_PERCENT} % of the memory is left to the operating system"
         probed = [size.corrections, _FREE_DISK if size.is_disk_probed else ""]
-        probed = ", ".join(text for text in probed if text)
-        return f"probe: {probed}; {source}" if probed else source
+        seen = ", ".join(text for text in probed if text)
+        return f"probe: {seen}; {source}" if seen else source
 
-    def _parallel_environments(self):
+    def _parallel_environments(self) -> List[str]:
         return [name for name in self.queue["parallel_environments"] if is_word(name)]
 
-    def _is_single_core(self):
+    def _is_single_core(self) -> bool:
         """Return whether glideins have one core, because the batch system needs a parallel environment and has none."""
         needed = self.batch_system is not None and "parallel_environment" in self.batch_system.resources
         return needed and not self._parallel_environments()
 
-    def _resources(self):
+    def _resources(self) -> None:
         supported = self.batch_system.resources if self.batch_system else {}
         found = self._parallel_environments()
         if found:
@@ -487,7 +511,7 @@ class _Entry:
                 "resources", "the batch system's unit of memory is unknown (docs/batch-systems)", "{memory_unit: MB}"
             )
 
-    def _limits(self, limits, otherwise=""):
+    def _limits(self, limits: Dict[str, int], otherwise: str = "") -> None:
         """Set these limits, lowered to those of the batch system. otherwise: their comment if none is lowered."""
         names = usable_accounts(self.queue, self.facts["accounts"]) or []
         of_accounts = [account for account in self.facts["accounts"] if account["name"] in names]
@@ -497,8 +521,8 @@ class _Entry:
             where += [(account[key], f"the account's limit on {LIMITED[key]}") for account in of_accounts]
             where += [(self.facts["limits"][key], f"your limit on {LIMITED[key]}")]
             for limit, source in where:
-                lowered = [name for name in bounded if limit and limit < limits[name]]
-                limits.update(dict.fromkeys(lowered, limit))
+                lowered = {name: limit for name in bounded if limit and limit < limits[name]}
+                limits.update(lowered)
                 sources += [source] if lowered and source not in sources else []
         for key, resource in (("max_cpus", "cores"), ("max_gpus", "gpus")):
             if self.queue.get(key):
@@ -512,7 +536,7 @@ class _Entry:
             sources.append("largest array of the batch system")
         self._set("limits", limits, "; ".join(sources) or otherwise)
 
-    def _seen(self):
+    def _seen(self) -> None:
         """Add what the login node and the probe show about the nodes."""
         repositories = self.node.get("cvmfs") if _answered(self.node) else self.facts["environment"]["cvmfs"]
         source = "probe: can be read" if _answered(self.node) else "mounted on the login node"
@@ -544,12 +568,12 @@ class _Entry:
             text += f". Jobs can match {', '.join(attributes[:_SHOWN_ATTRIBUTES])}{more}"
         self._describe(text)
 
-    def _describe(self, text):
+    def _describe(self, text: str) -> None:
         """Add a sentence to the comment of the entry."""
         described = self.proposal.sources.get(self.path)
         self.proposal.sources[self.path] = f"{described}. {text}" if described else text
 
-    def _check(self):
+    def _check(self) -> None:
         """Record an open question for each part of the entry that the collection does not accept."""
         entry = self.proposal.entries[self.name]
         if "node" not in entry and "shapes" not in entry:

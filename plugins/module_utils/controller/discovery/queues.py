@@ -4,9 +4,17 @@
 """The choice of the queues that get an entry: usable ones, each set of nodes once."""
 
 import re
+from typing import Any, Dict, List, Optional, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import WORD
 from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
+
+# The result of the module site_facts, one of its queues, and a group of equal nodes of a queue.
+Facts = Dict[str, Any]
+Queue = Dict[str, Any]
+Group = Dict[str, Any]
+# A queue without an entry: {"queue", "reason"}.
+LeftOut = Dict[str, str]
 
 # A glidein needs minutes to start and to end: shorter queues are of no use.
 SHORTEST_WALLTIME_S = 900
@@ -34,7 +42,7 @@ LIMITED = {
 _LIMITS = ("max_queued", "max_running", "max_cpus_per_job", "max_memory_per_cpu_mb")
 
 
-def is_word(text):
+def is_word(text: Any) -> bool:
     """Return whether a name of the batch system can be the value of an option, such as `queue`."""
     try:
         return bool(WORD.convert(text)) and len(text) <= _LONGEST_NAME
@@ -42,27 +50,27 @@ def is_word(text):
         return False
 
 
-def usable_groups(queue):
+def usable_groups(queue: Queue) -> List[Group]:
     """Return the node groups of a queue in which nodes can be used now. Unknown numbers count as usable."""
     return [group for group in queue["node_groups"] if _usable_nodes(group) != 0]
 
 
-def _usable_nodes(group):
+def _usable_nodes(group: Group) -> Optional[int]:
     return group["nodes"] if group["usable_nodes"] is None else group["usable_nodes"]
 
 
-def nodes_of(group):
+def nodes_of(group: Group) -> int:
     """Return the number of usable nodes of a group, 0 if it is unknown."""
     return _usable_nodes(group) or 0
 
 
-def walltime_s(queue):
+def walltime_s(queue: Queue) -> int:
     """Return the walltime that an entry of this queue gets."""
     limit_s = queue["walltime_s"]
     return CAUTIOUS_WALLTIME_S if limit_s is None else min(limit_s, LONGEST_WALLTIME_S)
 
 
-def is_for_gpus(queue, queues):
+def is_for_gpus(queue: Queue, queues: List[Queue]) -> bool:
     """Return whether a queue is for jobs with GPUs only. queues: all queues that get an entry.
 
     All its nodes have GPUs, and its name says so, or jobs without GPUs have another queue.
@@ -73,7 +81,7 @@ def is_for_gpus(queue, queues):
     return bool(_GPU.search(queue["name"])) or (not queue["default"] and not all(group["gpus"] for group in others))
 
 
-def usable_accounts(queue, accounts):
+def usable_accounts(queue: Queue, accounts: List[Dict[str, Any]]) -> Optional[List[str]]:
     """Return the names of the user's accounts that a queue accepts, or None if its jobs need none.
 
     accounts: those of the facts. If these could not be read, the queue's own list counts.
@@ -84,7 +92,7 @@ def usable_accounts(queue, accounts):
     return [name for name in queue["accounts"] if is_word(name) and name not in invalid]
 
 
-def choose_queues(facts):
+def choose_queues(facts: Facts) -> Tuple[List[Queue], List[LeftOut]]:
     """Return the queues that get an entry, the default queue first, and {"queue", "reason"} of the others."""
     left_out = []
     usable = []
@@ -104,11 +112,11 @@ def choose_queues(facts):
     return chosen, sorted(left_out + others, key=lambda each: each["queue"])
 
 
-def _order(queue):
+def _order(queue: Queue) -> Tuple[bool, str]:
     return not queue["default"], queue["name"]
 
 
-def why_unusable(queue, facts):
+def why_unusable(queue: Queue, facts: Facts) -> Optional[str]:
     """Return the reason why a queue cannot be used, or None."""
     # The queue of a batch system without queues has an empty name.
     if queue["name"] and not is_word(queue["name"]):
@@ -131,11 +139,11 @@ def why_unusable(queue, facts):
     return None
 
 
-def _source(queue, key):
+def _source(queue: Queue, key: str) -> str:
     return f" ({queue['sources'][key]})" if key in queue["sources"] else ""
 
 
-def _without_special(queues):
+def _without_special(queues: List[Queue]) -> Tuple[List[Queue], List[LeftOut]]:
     """Return the queues without those that are for interactive work or tests by their names, and these."""
     special = {}
     for queue in queues:
@@ -149,7 +157,7 @@ def _without_special(queues):
     return ordinary, [{"queue": name, "reason": reason} for name, reason in special.items()]
 
 
-def _without_covered(queues, accounts):
+def _without_covered(queues: List[Queue], accounts: List[Dict[str, Any]]) -> Tuple[List[Queue], List[LeftOut]]:
     """Return the queues without those whose nodes another queue offers for at least as long, and these."""
     covering = {}
     for index, queue in enumerate(queues):
@@ -170,14 +178,14 @@ def _without_covered(queues, accounts):
     return chosen, others
 
 
-def _covered_reason(queue, better):
+def _covered_reason(queue: Queue, better: Queue) -> str:
     reason = f"same nodes as {better['name']}"
     if walltime_s(queue) < walltime_s(better):
         reason += f", for at most {duration_text(walltime_s(queue))} instead of {duration_text(walltime_s(better))}"
     return reason
 
 
-def _covers(one, other, accounts):
+def _covers(one: Queue, other: Queue, accounts: List[Dict[str, Any]]) -> bool:
     """Return whether `one` offers all nodes of `other`, for at least as long, with limits that are not lower."""
     mine, theirs = usable_accounts(one, accounts), usable_accounts(other, accounts)
     return (
@@ -191,7 +199,7 @@ def _covers(one, other, accounts):
     )
 
 
-def _includes(large, small):
+def _includes(large: Group, small: Group) -> bool:
     """Return whether two node groups are of equal nodes and `large` has at least as many."""
     equal = all(large[key] == small[key] for key in ("cpus", "memory_mb", "gpus", "gpu_type"))
     return equal and set(large["features"]) == set(small["features"]) and nodes_of(large) >= nodes_of(small)

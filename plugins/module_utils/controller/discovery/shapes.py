@@ -3,7 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shapes of a proposed entry, from the sizes of a queue's nodes."""
 
+from typing import Any, Dict, List, Optional, Tuple
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
+    Group,
+    Queue,
     is_word,
     nodes_of,
     usable_groups,
@@ -14,6 +18,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.shapes import (
     MEMORY_OVERHEAD_PER_CPU_MB,
     NODE_FRACTIONS,
 )
+
+# What a probe saw on a compute node.
+Node = Dict[str, Any]
 
 # If the batch system does not enforce memory, jobs and the operating system share it: percent left to the system.
 SYSTEM_MEMORY_PERCENT = 5
@@ -28,7 +35,7 @@ _FRACTIONS_BESIDE_GPUS = 4
 class NodeSize:
     """The resources that glideins can request of one node of a group. An unknown number is None."""
 
-    def __init__(self, group, queue, memory_enforced, node):
+    def __init__(self, group: Group, queue: Queue, memory_enforced: Optional[bool], node: Node) -> None:
         """group: of node_groups; node: what a probe saw on a compute node, or {}."""
         self.group = group
         self.gpus = group["gpus"] or 0
@@ -44,36 +51,40 @@ class NodeSize:
         scratch = scratch_directory(node)
         self.is_disk_probed = scratch is not None
         # Only one digit: the free space changes from probe to probe.
-        self.disk_mb = self._share(round_down(scratch["free_mb"], 1) if scratch else group["disk_mb"])
-        self.disk_known = self.disk_mb is not None
-        if not self.disk_known:
-            self.disk_mb = CAUTIOUS_DISK_PER_CPU_MB * (self.cpus or 1)
+        disk_mb = self._share(round_down(scratch["free_mb"], 1) if scratch else group["disk_mb"])
+        self.disk_known = disk_mb is not None
+        self.disk_mb = CAUTIOUS_DISK_PER_CPU_MB * (self.cpus or 1) if disk_mb is None else disk_mb
 
-    def _share(self, number):
+    def _share(self, number: Optional[int]) -> Optional[int]:
         """Return one job's share of a resource of the node, in proportion to its cores; None if it is unknown."""
-        return max(1, number * self.cpus // self._node_cpus) if number and self.cpus else number or None
+        return (
+            max(1, number * self.cpus // self._node_cpus)
+            if number and self.cpus and self._node_cpus
+            else number or None
+        )
 
     @property
-    def corrections(self):
+    def corrections(self) -> str:
         """Return in words what a probe saw less of than the batch system states: "2 cores, 23280 MB", or ""."""
         texts = [_cores(self._node_cpus)] if self._node_cpus != self.group["cpus"] else []
         return ", ".join(texts + ([f"{self._node_memory_mb} MB"] if self.is_memory_probed else []))
 
     @property
-    def is_known(self):
+    def is_known(self) -> bool:
         """Return whether cores and memory are known, and sufficient for a glidein."""
         return bool(self.cpus and self.memory_mb and self.memory_mb > overhead_mb(self.cpus))
 
-    def whole(self):
+    def whole(self) -> Dict[str, Any]:
         """Return the shape of a whole node."""
         return self._with_gpus({"cpus": self.cpus, "memory_mb": self.memory_mb, "disk_mb": self.disk_mb}, self.gpus)
 
-    def node(self):
+    def node(self) -> Dict[str, Any]:
         """Return the option `node` of an entry, whose fractions are its shapes."""
         return {"cpus": self.cpus, "memory_mb": self.memory_mb, "disk_mb": self._shared_disk_mb()}
 
-    def fraction(self, divisor, gpus=0):
+    def fraction(self, divisor: int, gpus: int = 0) -> Optional[Dict[str, Any]]:
         """Return the shape of one part of `divisor` equal parts, with so many GPUs; None if it is too small."""
+        assert self.cpus and self.memory_mb
         cpus = self.cpus // divisor
         if not cpus and gpus:
             cpus = 1
@@ -83,10 +94,10 @@ class NodeSize:
         disk_mb = max(1, self._shared_disk_mb() // divisor)
         return self._with_gpus({"cpus": cpus, "memory_mb": memory_mb, "disk_mb": disk_mb}, gpus)
 
-    def _shared_disk_mb(self):
+    def _shared_disk_mb(self) -> int:
         return max(1, round_down(self.disk_mb * DISK_PERCENT // 100)) if self.disk_known else self.disk_mb
 
-    def _with_gpus(self, shape, gpus):
+    def _with_gpus(self, shape: Dict[str, Any], gpus: int) -> Dict[str, Any]:
         if gpus:
             shape["gpus"] = gpus
             if self.gpu_type:
@@ -94,18 +105,18 @@ class NodeSize:
         return shape
 
 
-def overhead_mb(cpus):
+def overhead_mb(cpus: int) -> int:
     """Return the memory of the glidein itself, which is added to a shape's memory or subtracted from it."""
     return MEMORY_OVERHEAD_MB + MEMORY_OVERHEAD_PER_CPU_MB * cpus
 
 
-def limits_enforced(node):
+def limits_enforced(node: Node) -> bool:
     """Return whether a probe saw that the batch system limits memory or cores. It may report both separately."""
     enforced = node.get("limits_enforced")
     return any(enforced.values()) if isinstance(enforced, dict) else bool(enforced)
 
 
-def describe_limits(node):
+def describe_limits(node: Node) -> str:
     """Return in words what a probe saw the batch system limit: "memory and cores", "memory", "none"."""
     enforced = node.get("limits_enforced")
     if not isinstance(enforced, dict):
@@ -114,48 +125,53 @@ def describe_limits(node):
     return " and ".join(words) or "none"
 
 
-def scratch_directory(node):
+def scratch_directory(node: Node) -> Optional[Dict[str, Any]]:
     """Return the scratch directory of a probe's report that suits glideins best, or None."""
     found = [item for item in node.get("scratch") or [] if item.get("free_mb") and item.get("executable") is not False]
     local = [item for item in found if not item.get("network")]
     usual = [item for item in local if item.get("variable") == "TMPDIR" or item["path"] == "/tmp"]  # noqa: S108
     best = max(local or found, key=lambda item: item["free_mb"], default=None)
     # The default of glidein_scratch, unless another directory is much larger.
-    if usual and usual[0]["free_mb"] * 2 >= best["free_mb"]:
+    if best and usual and usual[0]["free_mb"] * 2 >= best["free_mb"]:
         return usual[0]
     return best
 
 
-def round_down(number, kept=2):
+def round_down(number: int, kept: int = 2) -> int:
     """Return a number with its first digits only. kept: how many."""
     step = 10 ** max(0, len(str(number)) - kept)
     return number // step * step
 
 
-def main_group(groups):
+def main_group(groups: List[Group]) -> Optional[Group]:
     """Return the node group with most nodes; of equal ones, the one with the largest nodes. None without a group."""
     return max(groups, key=lambda group: (nodes_of(group), group["cpus"] or 0, group["memory_mb"] or 0), default=None)
 
 
-def node_sizes(queue, groups, memory_enforced, node, gpu_only):
+def node_sizes(
+    queue: Queue, groups: List[Group], memory_enforced: Optional[bool], node: Node, gpu_only: bool
+) -> Tuple[Optional[NodeSize], List[NodeSize]]:
     """Return the sizes that an entry's shapes are made of: without GPUs, and one for each type of GPU.
 
     Returns (NodeSize or None, [NodeSize]). groups: usable node groups of the queue; gpu_only: whether nodes with GPUs
     are only for jobs with GPUs.
     """
     cpu_group = main_group([group for group in groups if not group["gpus"]])
-    if cpu_group is None and groups and not gpu_only and not queue["whole_nodes"]:
-        cpu_group = dict(main_group(groups), gpus=0, gpu_type=None)
-    by_type = {}
+    largest = main_group(groups)
+    if cpu_group is None and largest and not gpu_only and not queue["whole_nodes"]:
+        cpu_group = dict(largest, gpus=0, gpu_type=None)
+    by_type: Dict[Optional[str], List[Dict[str, Any]]] = {}
     for group in groups:
         if group["gpus"]:
             by_type.setdefault(group["gpu_type"], []).append(group)
     of_types = [main_group(by_type[kind]) for kind in sorted(by_type, key=lambda kind: kind or "")]
     cpu_size = NodeSize(cpu_group, queue, memory_enforced, node) if cpu_group else None
-    return cpu_size, [NodeSize(group, queue, memory_enforced, node) for group in of_types]
+    return cpu_size, [NodeSize(group, queue, memory_enforced, node) for group in of_types if group]
 
 
-def shapes_of_queue(queue, cpu_size, gpu_sizes, single_core):
+def shapes_of_queue(
+    queue: Queue, cpu_size: Optional[NodeSize], gpu_sizes: List[NodeSize], single_core: bool
+) -> Dict[str, Dict[str, Any]]:
     """Return the options `node` or `shapes` of an entry: {"node": ...}, {"shapes": {...}}, or {} if all is unknown.
 
     cpu_size, gpu_sizes: those of node_sizes; single_core: whether the batch system can only allot one core.
@@ -179,35 +195,35 @@ def shapes_of_queue(queue, cpu_size, gpu_sizes, single_core):
     return {"shapes": shapes} if shapes else {}
 
 
-def _single_cores(cpu_size, gpu_sizes):
+def _single_cores(cpu_size: Optional[NodeSize], gpu_sizes: List[NodeSize]) -> Dict[str, Dict[str, Any]]:
     """Return the shapes of one core, without GPUs and with one."""
-    shapes = {"core": cpu_size.fraction(cpu_size.cpus)} if cpu_size else {}
+    shapes = {"core": cpu_size.fraction(cpu_size.cpus or 1)} if cpu_size else {}
     for size in gpu_sizes:
-        shapes[_gpu_name("gpu", size, gpu_sizes)] = size.fraction(max(size.cpus, size.gpus), gpus=1)
+        shapes[_gpu_name("gpu", size, gpu_sizes)] = size.fraction(max(size.cpus or 1, size.gpus), gpus=1)
     return {name: shape for name, shape in shapes.items() if shape}
 
 
-def _fractions(size):
+def _fractions(size: NodeSize) -> Dict[str, Dict[str, Any]]:
     """Return the shapes whole, half, quarter ... of a node, for an entry that also has other shapes."""
     shapes = {name: size.fraction(2**step) for step, name in enumerate(NODE_FRACTIONS[:_FRACTIONS_BESIDE_GPUS])}
     return {name: shape for name, shape in shapes.items() if shape}
 
 
-def _gpu_name(name, size, sizes):
+def _gpu_name(name: str, size: NodeSize, sizes: List[NodeSize]) -> str:
     """Return the name of a shape with GPUs. It includes the type if the queue has several."""
     if len(sizes) == 1 or not size.gpu_type:
         return name
     return as_name(f"{name}-{size.gpu_type}")
 
 
-def _node_memory_mb(memory_mb, memory_enforced):
+def _node_memory_mb(memory_mb: Optional[int], memory_enforced: Optional[bool]) -> Optional[int]:
     """Return the memory of a node that jobs may use, or None. memory_mb: what the batch system states."""
     if not memory_mb or memory_enforced:
         return memory_mb or None
     return memory_mb * (100 - SYSTEM_MEMORY_PERCENT) // 100
 
 
-def _memory_of_job_mb(memory_mb, queue, cpus):
+def _memory_of_job_mb(memory_mb: Optional[int], queue: Queue, cpus: Optional[int]) -> Optional[int]:
     """Return the memory that one job may request, or None. memory_mb: its share of the node."""
     if not memory_mb or not cpus:
         return None
@@ -215,21 +231,21 @@ def _memory_of_job_mb(memory_mb, queue, cpus):
     return _smallest(memory_mb, per_cpu_mb * cpus if per_cpu_mb else None, queue.get("max_memory_per_job_mb"))
 
 
-def _smallest(*numbers):
+def _smallest(*numbers: Optional[int]) -> Optional[int]:
     return min((number for number in numbers if number is not None), default=None)
 
 
-def _cores(number):
+def _cores(number: Optional[int]) -> str:
     return f"{'?' if number is None else number} core{'' if number == 1 else 's'}"
 
 
-def describe_node(group):
+def describe_node(group: Group) -> str:
     """Return cores and memory of a group's nodes in words: "128 cores, 253000 MB"."""
     memory = "memory unknown" if group["memory_mb"] is None else f"{group['memory_mb']} MB"
     return f"{_cores(group['cpus'])}, {memory}"
 
 
-def describe_groups(queue):
+def describe_groups(queue: Queue) -> str:
     """Return the sizes of a queue's nodes in words: "488 nodes of 128 cores, 253000 MB; ..."."""
     texts = []
     for group in usable_groups(queue):

@@ -5,6 +5,9 @@
 
 import re
 import textwrap
+from typing import Any, Dict, List, Optional, Tuple
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal, Todo
 
 # Ansible indents the lines by 8 columns and, as JSON, quotes them: they fit a terminal of 100 columns.
 _WIDTH = 88
@@ -14,7 +17,9 @@ _UNIT = re.compile(r"(?<=\d) (?=(?:%|(?:MB|cores?|GPUs?|nodes?|glideins?|s)\b))"
 _NO_BREAK = "\u00a0"
 
 
-def discovery_summary(host, facts, proposal, drift, written, next_steps):
+def discovery_summary(
+    host: str, facts: Dict[str, Any], proposal: Proposal, drift: List[str], written: str, next_steps: List[str]
+) -> List[str]:
     """Return lines of at most 88 columns; only a long word, such as a path, makes a line longer.
 
     drift: sentences; written: a sentence about the file; next_steps: sentences about what the operator does next, which
@@ -33,9 +38,9 @@ def discovery_summary(host, facts, proposal, drift, written, next_steps):
     return lines + [line for step in next_steps if proposal.entries for line in wrapped(step, "")]
 
 
-def _questions(todo):
+def _questions(todo: List[Todo]) -> List[Tuple[str, str]]:
     """Return the rows of the open questions; one row for equal questions about several options."""
-    options = {}
+    options: Dict[str, List[str]] = {}
     for each in todo:
         question = f"{each.question}: the output of {each.command}" if each.command else each.question
         options.setdefault(question, []).append(each.option)
@@ -46,7 +51,7 @@ def _questions(todo):
     return rows
 
 
-def _entry_text(entry):
+def _entry_text(entry: Dict[str, Any]) -> str:
     """Return the size of an entry in words."""
     if "node" in entry:
         node = entry["node"]
@@ -59,12 +64,12 @@ def _entry_text(entry):
     return f"{entry['walltime']}{account}, {size}; at most {entry['limits']['total']} glideins"
 
 
-def _shape_text(shape):
+def _shape_text(shape: Dict[str, Any]) -> str:
     gpus = f", {shape['gpus']} GPU" if shape.get("gpus") else ""
     return f"{shape['cpus']} core{'' if shape['cpus'] == 1 else 's'}, {shape['memory_mb']} MB{gpus}"
 
 
-def _section(title, rows):
+def _section(title: str, rows: List[Tuple[str, str]]) -> List[str]:
     """Return a title and its rows, (name, text); no lines without rows."""
     if not rows:
         return []
@@ -79,7 +84,7 @@ def _section(title, rows):
     return lines
 
 
-def wrapped(text, start, width=_WIDTH, indent=None):
+def wrapped(text: str, start: str, width: int = _WIDTH, indent: Optional[str] = None) -> List[str]:
     """Return a text in lines of at most `width` columns.
 
     start: the beginning of the first line; indent: that of the further ones, by default blanks of the same width. A
@@ -96,5 +101,5 @@ def wrapped(text, start, width=_WIDTH, indent=None):
     return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
-def _printable(text):
+def _printable(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)

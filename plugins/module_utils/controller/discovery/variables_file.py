@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import time
+from typing import Any, Dict, List, Optional, Tuple
 
 import ansible.module_utils.common.yaml as ansible_yaml
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import read_or_none, write_atomically
@@ -24,30 +25,33 @@ _PROBED = re.compile(r"(?:Seen by the )?\bprobe: .*")
 _MEASURED = ("node", "shapes", "scratch", "cvmfs")
 _SECRET = re.compile(r"(?:token|secret|passw\w*)['\"]?\s*[:=](?!\s*!vault)", re.IGNORECASE)
 
+# {path: (value, comment)} of what a probe measured: see VariablesFile.measured.
+Measured = Dict[Tuple[str, ...], Tuple[Any, str]]
+
 
 class VariablesFile:
     """host_vars/HOST.yml. path: absolute; exists: whether the host has variables there, or in a file beside it."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self.path = path
         root = os.path.splitext(path)[0]
         others = [root + suffix for suffix in _SUFFIXES if root + suffix != path]
         found = read_or_none(path)
-        self.content = None if found is None else found.decode("utf-8", "replace")
+        self.content: Optional[str] = None if found is None else found.decode("utf-8", "replace")
         self.other = next((other for other in others if os.path.exists(other)), None)
         self.exists = self.content is not None or self.other is not None
 
-    def shown(self):
+    def shown(self) -> str:
         """Return the content for a diff, without secrets."""
         if self.content is None or self.content.startswith("$ANSIBLE_VAULT"):
             return ""
         return without_secrets(self.content)
 
-    def names(self):
+    def names(self) -> List[str]:
         """Return the names of the variables of the content; [] if it cannot be parsed."""
         return list(_variables(self.content or "") or {})
 
-    def measured(self):
+    def measured(self) -> Measured:
         """Return {path: (value, comment)} of what a probe measured, as the comments of the content state.
 
         A path is a tuple of keys, as in Proposal. An entry itself has the value None. Other values are left out, and
@@ -57,7 +61,9 @@ class VariablesFile:
             loader = ansible_yaml.SafeLoader(self.content or "")
             variables = _items(loader.get_single_node())
             entries = _items(variables.get("glidein_entries", (None, None))[1])
-            found = {("glidein_scratch",): variables["glidein_scratch"]} if "glidein_scratch" in variables else {}
+            found: Dict[Tuple[str, ...], Tuple[Any, Any]] = {}
+            if "glidein_scratch" in variables:
+                found["glidein_scratch",] = variables["glidein_scratch"]
             for name, (key, entry) in entries.items():
                 found["glidein_entries", name] = key, None
                 found.update(
@@ -77,12 +83,12 @@ class VariablesFile:
         except Exception:  # pylint: disable=broad-exception-caught
             return {}
 
-    def _comment(self, key, value):
+    def _comment(self, key: Any, value: Any) -> str:
         """Return the part of the comment above a key, and after it or its value, that a probe has written; or "".
 
         key, value: nodes of YAML; value: None if only the line of the key counts.
         """
-        lines = self.content.splitlines()
+        lines = (self.content or "").splitlines()
         number = key.start_mark.line
         end = value.end_mark if value and value.end_mark.line == number else key.end_mark
         texts = [lines[number][end.column :].partition("#")[2]]
@@ -93,14 +99,14 @@ class VariablesFile:
         found = _PROBED.search(" ".join(" ".join(texts).split()))
         return found.group() if found else ""
 
-    def with_others(self, text):
+    def with_others(self, text: str) -> Optional[str]:
         """Return a text, followed by the variables of the content that it does not have; None if that is impossible.
 
         They are copied as they are, because they may be encrypted. Comments above them are not copied: they may be an
         earlier proposal's.
         """
         found, proposed = _variables(self.content or ""), _variables(text)
-        if found is None:
+        if found is None or proposed is None:
             return None
         others = {name: lines for name, lines in found.items() if name not in proposed}
         if not others:
@@ -109,7 +115,7 @@ class VariablesFile:
         # Variables may be indented, or refer to an anchor of one that is not copied.
         return result if list(_variables(result) or ()) == [*proposed, *others] else None
 
-    def write(self, text, check_mode=False):
+    def write(self, text: str, check_mode: bool = False) -> Optional[str]:
         """Replace the content; return the path of a copy of the earlier one, None without one.
 
         Raises InputError if the variables of the host are in another file.
@@ -131,7 +137,7 @@ class VariablesFile:
         return backup
 
 
-def without_secrets(text):
+def without_secrets(text: str) -> str:
     """Return the text of a file of variables. Those that discovery does not propose, and secrets, are hidden."""
     lines = []
     hidden = False
@@ -146,13 +152,13 @@ def without_secrets(text):
     return "\n".join(lines) + "\n"
 
 
-def _items(node):
+def _items(node: Any) -> Dict[str, Tuple[Any, Any]]:
     """Return {key: (its node, the value's node)} of a mapping; {} of anything else."""
     value = node.value if node is not None and node.id == "mapping" else []
     return {str(key.value): (key, item) for key, item in value}
 
 
-def _variables(text):
+def _variables(text: str) -> Optional[Dict[str, List[str]]]:
     """Return {variable: its lines} of the text of a YAML file, None if that is not a mapping in block style."""
     try:
         node = ansible_yaml.SafeLoader(text).get_single_node()
@@ -169,7 +175,7 @@ def _variables(text):
     return {name: _without_comments(lines[start:end]) for (name, start), end in zip(keys, ends)}
 
 
-def _without_comments(lines):
+def _without_comments(lines: List[str]) -> List[str]:
     """Return the lines of a variable without the blank lines and comments after it: they belong to the next one."""
     while len(lines) > 1 and (not lines[-1].strip() or lines[-1].startswith("#")):
         lines = lines[:-1]

@@ -14,19 +14,22 @@ for each job, all limits hold for them, and no entry has them unless its operato
 
 import heapq
 import math
-from collections import Counter
-from typing import NamedTuple
+from typing import Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
     EXISTING,
     NEW,
     OVERDUE,
     QUEUED,
+    Capacity,
+    EntryShape,
     Slots,
     by_size,
     fill,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import Headroom
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Path
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import JobClass
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import Headroom, Usage
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import jobs_per_slot, part_of
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import indices
 from ansible_collections.glidein.ops.plugins.module_utils.entries import EAGERNESS
@@ -56,7 +59,7 @@ class Unplaced(NamedTuple):
     """
 
     jobs: int
-    allowed: dict
+    allowed: Dict[Path, int]
 
 
 class Subtracted(NamedTuple):
@@ -66,39 +69,46 @@ class Subtracted(NamedTuple):
     room: of JobLimits, after these jobs.
     """
 
-    placements: list
-    unplaced: list
-    unused: list
-    room: dict
+    placements: List[Placement]
+    unplaced: List[Unplaced]
+    unused: List[int]
+    room: Dict[str, float]
 
 
 class JobLimits:
     """The room below the pool's concurrency limits, for jobs whose limits depend on the machine."""
 
-    def __init__(self, room=None):
+    def __init__(self, room: Optional[Dict[str, float]] = None) -> None:
         """room: {limit: how much of it is left}. Jobs with a limit that it does not have are not limited by that."""
         self.room = dict(room or {})
 
-    def most(self, job_class, jobs):
+    def most(self, job_class: JobClass, jobs: int) -> int:
         """Return how many of the jobs may start. job_class: its variant beside the machine."""
         for name in job_class.limits:
             if name in self.room:
                 jobs = min(jobs, max(0, int(self.room[name] / job_class.limits[name] + 1e-9)))
         return jobs
 
-    def take(self, job_class, jobs):
+    def take(self, job_class: JobClass, jobs: int) -> None:
         """Subtract the limits of jobs that have a slot."""
         for name in job_class.limits:
             if name in self.room:
                 self.room[name] -= jobs * job_class.limits[name]
 
-    def reached(self, job_class):
+    def reached(self, job_class: JobClass) -> Optional[str]:
         """Return the name of a limit that admits no further job of the class, or None."""
         names = (name for name in job_class.limits if self.room.get(name, math.inf) < job_class.limits[name])
         return next(names, None)
 
 
-def subtract(job_classes, matches, capacities, queued, doubts=(), room=None):
+def subtract(
+    job_classes: Sequence[JobClass],
+    matches: List[int],
+    capacities: Sequence[Capacity],
+    queued: List[int],
+    doubts: Sequence[int] = (),
+    room: Optional[Dict[str, float]] = None,
+) -> Subtracted:
     """Return the Subtracted of jobs that existing slots will serve.
 
     matches: the mask of capacities of each job class; capacities: each EntryShape, then each OtherMachines; queued: the
@@ -150,7 +160,7 @@ def subtract(job_classes, matches, capacities, queued, doubts=(), room=None):
     return Subtracted(placements, unplaced, unused, limits.room)
 
 
-def _rank(capacity, index):
+def _rank(capacity: Capacity, index: int) -> Tuple[int, ...]:
     return (0, *by_size(capacity.size), index) if capacity.size else (1, index)
 
 
@@ -162,15 +172,24 @@ class Packed(NamedTuple):
     get no further glidein although jobs without a slot fit; room: of JobLimits, after these jobs. Shapes are indices.
     """
 
-    placements: list
-    unplaced: list
-    ordered: list
-    limited_by: dict
-    reached: dict
-    room: dict
+    placements: List[Placement]
+    unplaced: List[Unplaced]
+    ordered: List[int]
+    limited_by: Dict[int, str]
+    reached: Dict[int, str]
+    room: Dict[str, float]
 
 
-def pack(job_classes, matches, shapes, unplaced, usage, spread, doubts=(), room=None):
+def pack(
+    job_classes: Sequence[JobClass],
+    matches: List[int],
+    shapes: Sequence[EntryShape],
+    unplaced: List[Unplaced],
+    usage: Usage,
+    spread: bool,
+    doubts: Sequence[int] = (),
+    room: Optional[Dict[str, float]] = None,
+) -> Packed:
     """Return the Packed of the jobs that no existing slot will serve.
 
     matches: the mask of shapes of each job class; shapes: each EntryShape, in the order of preference; unplaced:
@@ -201,32 +220,32 @@ def pack(job_classes, matches, shapes, unplaced, usage, spread, doubts=(), room=
 class _Packing:
     """The working state of the stage."""
 
-    def __init__(self, shapes, usage, spread, limits):
+    def __init__(self, shapes: Sequence[EntryShape], usage: Usage, spread: bool, limits: JobLimits) -> None:
         self.shapes = shapes
         self.limits = limits
         self.spread = spread
         self.headroom = Headroom(usage)
-        self.placements = []
-        self.unplaced = {}
+        self.placements: List[Placement] = []
+        self.unplaced: Dict[int, Unplaced] = {}
         self.ordered = [0] * len(shapes)
-        self.limited_by = {}
-        self._slots = [[] for _shape in shapes]
+        self.limited_by: Dict[int, str] = {}
+        self._slots: List[List[Slots]] = [[] for _shape in shapes]
         self._with_slots = 0
         self._open = sum(1 << index for index, shape in enumerate(shapes) if shape.counts)
-        self._shapes_of = {}
+        self._shapes_of: Dict[Path, int] = {}
         for index, shape in enumerate(shapes):
             self._shapes_of[shape.path] = self._shapes_of.get(shape.path, 0) | 1 << index
         self._cores = dict.fromkeys(self._shapes_of, 0)
         for shape, kept in zip(shapes, usage.kept) if spread else ():
             self._cores[shape.path] += (kept + shape.counts["running"]) * shape.size[0] if shape.counts else 0
 
-    def place(self, number, job_class, mask, unplaced):
+    def place(self, number: int, job_class: JobClass, mask: int, unplaced: Unplaced) -> None:
         """Give the jobs of a class to new glideins of the shapes in `mask`."""
         jobs = _Jobs(number, job_class, unplaced.jobs, dict(unplaced.allowed))
         self._place(jobs, mask)
         self.unplaced[number] = Unplaced(jobs.left, jobs.allowed)
 
-    def probe(self, number, job_class, mask, unplaced, kept):
+    def probe(self, number: int, job_class: JobClass, mask: int, unplaced: Unplaced, kept: List[int]) -> None:
         """Order a single glidein of each entry without glideins, until the jobs have a slot.
 
         Glideins without GPUs do not count for jobs that request GPUs. Nor do they if there is a sample: then only
@@ -245,7 +264,7 @@ class _Packing:
                 self._order(index, jobs, 1)
         self.unplaced[number] = Unplaced(jobs.left, jobs.allowed)
 
-    def reached(self, mask):
+    def reached(self, mask: int) -> Dict[int, str]:
         """Return {shape: reason} of the shapes in `mask` that get no further glidein."""
         return {
             index: self.headroom.reason(self.shapes[index])
@@ -253,7 +272,7 @@ class _Packing:
             if self.shapes[index].counts and self.headroom.left(self.shapes[index]) == 0
         }
 
-    def _place(self, jobs, mask):
+    def _place(self, jobs: "_Jobs", mask: int) -> None:
         for index in indices(mask & self._with_slots):
             if not jobs.left:
                 return
@@ -275,7 +294,7 @@ class _Packing:
                         return
                     self._order(index, jobs, None)
 
-    def _fill(self, index, jobs):
+    def _fill(self, index: int, jobs: "_Jobs") -> None:
         """Give jobs to the ordered glideins of a shape."""
         here = jobs.job_class.at(self.shapes[index])
         placed, self._slots[index] = fill(self._slots[index], here, self._most(index, jobs))
@@ -288,12 +307,12 @@ class _Packing:
         else:
             self._with_slots &= ~(1 << index)
 
-    def _most(self, index, jobs):
+    def _most(self, index: int, jobs: "_Jobs") -> int:
         """Return how many of the jobs may have a glidein of a shape."""
         shape = self.shapes[index]
         return self.limits.most(jobs.job_class.at(shape), jobs.most(shape.path))
 
-    def _most_preferred(self, mask):
+    def _most_preferred(self, mask: int) -> List[int]:
         """Return the shapes of the highest priority; all of them if nothing is spread, as they are in order."""
         found = indices(mask)
         if self.spread and found:
@@ -301,9 +320,9 @@ class _Packing:
             found = [index for index in found if self.shapes[index].entry["priority"] == highest]
         return found
 
-    def _share(self, jobs, some):
+    def _share(self, jobs: "_Jobs", some: List[int]) -> None:
         """Order the next glidein from the entry that has the fewest cores for its weight, again and again."""
-        by_entry = {}
+        by_entry: Dict[Path, List[int]] = {}
         for index in some:
             by_entry.setdefault(self.shapes[index].path, []).append(index)
         heap = [(self._load(here[0]), number, here) for number, here in enumerate(by_entry.values())]
@@ -319,11 +338,11 @@ class _Packing:
             if here:
                 heapq.heappush(heap, (self._load(index), number, here))
 
-    def _load(self, index):
+    def _load(self, index: int) -> float:
         shape = self.shapes[index]
         return self._cores[shape.path] / shape.entry["weight"]
 
-    def _order(self, index, jobs, most):
+    def _order(self, index: int, jobs: "_Jobs", most: Optional[int]) -> int:
         """Order glideins of a shape, at most `most` (None: as many as the jobs need); return how many."""
         shape = self.shapes[index]
         wanted = -(-self._most(index, jobs) // jobs.per_glidein(shape))
@@ -348,23 +367,23 @@ class _Packing:
 class _Jobs:
     """The jobs of a class that this stage has still to place."""
 
-    def __init__(self, number, job_class, left, allowed):
+    def __init__(self, number: int, job_class: JobClass, left: int, allowed: Dict[Path, int]) -> None:
         self.number = number
         self.job_class = job_class
         self.left = left
         self.allowed = allowed
 
-    def most(self, path):
+    def most(self, path: Path) -> int:
         """Return how many of them an entry may take."""
         return min(self.left, self.allowed.get(path, self.left))
 
-    def take(self, path, jobs):
+    def take(self, path: Path, jobs: int) -> None:
         """Note that so many of them have a glidein of the entry."""
         self.left -= jobs
         if path in self.allowed:
             self.allowed[path] -= jobs
 
-    def per_glidein(self, shape):
+    def per_glidein(self, shape: EntryShape) -> int:
         """Return how many of them one glidein of a shape runs."""
         request = self.job_class.at(shape).request
         return jobs_per_slot(part_of(shape.size, request, shape.parts), request)
@@ -377,12 +396,12 @@ class Redundant(NamedTuple):
     Unplaced by job class.
     """
 
-    glideins: list
-    jobs: list
-    missing: list
+    glideins: List[int]
+    jobs: Sequence[Dict[str, int]]
+    missing: List[Unplaced]
 
 
-def redundant_masks(shapes, matches):
+def redundant_masks(shapes: Sequence[EntryShape], matches: List[int]) -> List[int]:
     """Return the masks of `matches`, of the shapes alone whose entries may have redundant glideins."""
     eager = sum(
         1 << index
@@ -392,12 +411,18 @@ def redundant_masks(shapes, matches):
     return [mask & eager for mask in matches]
 
 
-def redundant_glideins(job_classes, masks, shapes, placements, unused):
+def redundant_glideins(
+    job_classes: Sequence[JobClass],
+    masks: List[int],
+    shapes: Sequence[EntryShape],
+    placements: List[Placement],
+    unused: List[int],
+) -> Redundant:
     """Return the Redundant of the jobs that wait for a queued glidein.
 
     masks: of redundant_masks; placements: list of Placement; unused: queued glideins without a job, by shape.
     """
-    waiting = [Counter() for _job_class in job_classes]
+    waiting: List[Counter[Path]] = [Counter() for _job_class in job_classes]
     for number, index, kind, jobs in placements:
         if kind == QUEUED:
             waiting[number][shapes[index].path] += jobs
@@ -405,7 +430,7 @@ def redundant_glideins(job_classes, masks, shapes, placements, unused):
         [Slots(shape.size, number, False, None, shape.parts)] if number > 0 else []
         for shape, number in zip(shapes, unused)
     ]
-    jobs_of = [Counter() for _shape in shapes]
+    jobs_of: List[Counter[str]] = [Counter() for _shape in shapes]
     missing = []
     for job_class, mask, here in zip(job_classes, masks, waiting):
         left = Unplaced(0, {})
@@ -416,11 +441,18 @@ def redundant_glideins(job_classes, masks, shapes, placements, unused):
     return Redundant([number - idle for number, idle in zip(unused, rest)], jobs_of, missing)
 
 
-def _fill_redundant(job_class, some, shapes, waiting, slots, jobs_of):
+def _fill_redundant(
+    job_class: JobClass,
+    some: List[int],
+    shapes: Sequence[EntryShape],
+    waiting: Dict[Path, int],
+    slots: List[List[Slots]],
+    jobs_of: List[Counter[str]],
+) -> Unplaced:
     """Give the waiting jobs of a class to redundant glideins that are queued; return the Unplaced of the others."""
     jobs = sum(waiting.values())
     first = jobs  # that may have a redundant glidein of an entry which gives one in all
-    allowed = {}
+    allowed: Dict[Path, int] = {}
     everywhere = {shapes[index].path for index in some if shapes[index].entry["eagerness"] >= REDUNDANT_EVERYWHERE}
     for index in some:
         path = shapes[index].path

@@ -3,11 +3,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The capacity of the pool: free slots, starting and queued glideins, and the shapes of new ones."""
 
-from typing import Any, NamedTuple
+from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple, Union
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import NOTHING_SUPPLIED
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import is_job_attribute
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Ad, Condition
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
+    NOTHING_SUPPLIED,
+    FreeSlots,
+    Key,
+    Path,
+    Pool,
+    Site,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import JobClass, is_job_attribute
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import (
+    Resources,
     fits,
     jobs_per_slot,
     machine_ad,
@@ -48,10 +57,10 @@ class Slots(NamedTuple):
     that fits. parts: a slot that is not used yet gives its first jobs only one of so many parts of itself.
     """
 
-    resources: tuple
+    resources: Resources
     number: int
     used: bool
-    until: Any
+    until: Optional[int]
     parts: int = 1
 
 
@@ -66,22 +75,22 @@ class EntryShape(NamedTuple):
     for more than overdue_s; withdrawn: why queued glideins are withdrawn before jobs are given out, or None.
     """
 
-    key: tuple
-    path: tuple
-    entry: dict
-    size: tuple
-    counts: Any
-    supply: dict
-    ad: dict
+    key: Key
+    path: Path
+    entry: Dict[str, Any]
+    size: Resources
+    counts: Optional[Dict[str, Any]]
+    supply: Dict[str, Any]
+    ad: Ad
     queued: int
     starting: int
     late: int
-    passed_over_groups: dict
+    passed_over_groups: Dict[str, Dict[str, float]]
     overdue: int = 0
     overdue_s: int = 0
-    withdrawn: Any = None
+    withdrawn: Optional[str] = None
 
-    def unknown(self, condition, job):
+    def unknown(self, condition: Condition, job: Ad) -> Set[str]:
         """Return the machine's attributes that a condition of a job ad reaches and that no source knows.
 
         The first glidein of the entry that registers shows them. Only glideins with GPUs show properties of GPUs.
@@ -95,27 +104,27 @@ class EntryShape(NamedTuple):
         return missing if self.size[3] else {name for name in missing if not _is_of_gpus(name)}
 
     @property
-    def is_present(self):
+    def is_present(self) -> bool:
         """Return whether a glidein has started, or is in the queue and will not start."""
         return bool(self.registered or self.starting or self.late or (self.counts and self.counts["sick"]))
 
     @property
-    def registered(self):
+    def registered(self) -> int:
         """Return the number of glideins that the collector knows."""
         return self.supply["registered"]
 
     @property
-    def history(self):
+    def history(self) -> Dict[str, Any]:
         """Return the demand server's history of this shape; {} without one."""
         return self.supply["history"] or {}
 
     @property
-    def plans(self):
+    def plans(self) -> List[Dict[str, Any]]:
         """Return the earlier plans in the history, the oldest first."""
         return self.history.get("plans") or []
 
     @property
-    def never_starts(self):
+    def never_starts(self) -> Optional[str]:
         """Return why no glidein is ordered while a queued one can never start, as text, or None.
 
         Another glidein of the same request could not start either.
@@ -128,16 +137,16 @@ class EntryShape(NamedTuple):
         return f"{text} ({reason})" if reason else text
 
     @property
-    def parts(self):
+    def parts(self) -> int:
         """Return the number of parts of which a glidein that has not started gives jobs one: see part_of."""
         return PARTS[self.entry["eagerness"]]
 
     @property
-    def drained(self):
+    def drained(self) -> Optional[str]:
         """Return the drain of the entry or site as text, or None. Nothing is ordered there."""
         return self.counts["drained"] if self.counts else None
 
-    def slots(self, queued):
+    def slots(self, queued: int) -> Dict[str, List[Slots]]:
         """Return {kind: slots that exist} if so many glideins are queued; the newest are cancelled first."""
         overdue = min(self.overdue, queued)
         numbers = ((STARTING, self.starting, 1), (OVERDUE, overdue, 1), (QUEUED, queued - overdue, self.parts))
@@ -145,7 +154,7 @@ class EntryShape(NamedTuple):
         found[FREE] = _free(self.supply["free"])
         return found
 
-    def passed_over_for(self, request):
+    def passed_over_for(self, request: Resources) -> Optional[Tuple[int, int]]:
         """Return (glideins passed over, glideins free) for jobs with this request, both whole ones that fit it.
 
         Return None if too few were passed over to conclude anything about another glidein.
@@ -159,7 +168,7 @@ class EntryShape(NamedTuple):
         least = min(working, max(PASSED_OVER_LEAST, -(-working // PASSED_OVER_OF_ALL)))
         return (passed, free) if passed >= least and passed * PASSED_OVER_OF_FREE >= free else None
 
-    def _whole(self, slots, request):
+    def _whole(self, slots: List[FreeSlots], request: Resources) -> int:
         return sum(number for left, number, _until in slots if left[:2] == self.size[:2] and fits(left, request))
 
 
@@ -170,25 +179,28 @@ class OtherMachines(NamedTuple):
     machine ad, or None if it is unknown; free: as in input.read_supply; key: (site, entry, shape), or None.
     """
 
-    ad: Any
-    free: list
-    key: Any = None
+    ad: Optional[Ad]
+    free: List[FreeSlots]
+    key: Optional[Key] = None
+    # What an EntryShape has; no entry has this path.
+    path: Path = ("", "")
+    entry: None = None
+    size: None = None
+    passed_over_groups: Tuple[()] = ()
 
-    path = None
-    entry = None
-    size = None
-    passed_over_groups = ()
-
-    def unknown(self, _condition, _job):
+    def unknown(self, _condition: Condition, _job: Ad) -> Set[str]:
         """Return the unknown attributes of the machine: none, because a sample has all."""
         return set()
 
-    def slots(self, _queued):
+    def slots(self, _queued: int) -> Dict[str, List[Slots]]:
         """Return {kind: slots that exist}."""
         return {FREE: _free(self.free), STARTING: [], OVERDUE: [], QUEUED: []}
 
 
-def entry_shapes(pool, now_s):
+Capacity = Union[EntryShape, OtherMachines]
+
+
+def entry_shapes(pool: Pool, now_s: float) -> Tuple[EntryShape, ...]:
     """Return the EntryShape of all sites, in the order of preference.
 
     Entries come by priority, then shapes from small to large, those with GPUs last.
@@ -206,14 +218,14 @@ def entry_shapes(pool, now_s):
     return tuple(sorted(shapes, key=_preference))
 
 
-def withdraw_drained(shapes):
+def withdraw_drained(shapes: Tuple[EntryShape, ...]) -> Tuple[EntryShape, ...]:
     """Return the shapes; those of drained entries are without queued glideins, which are withdrawn."""
     return tuple(
         shape._replace(queued=0, overdue=0, withdrawn=shape.drained) if shape.drained else shape for shape in shapes
     )
 
 
-def other_machines(pool, shapes):
+def other_machines(pool: Pool, shapes: Tuple[EntryShape, ...]) -> Tuple[OtherMachines, ...]:
     """Return an OtherMachines for each supply that belongs to no shape, and one for machines that are no glideins."""
     ours = {shape.key for shape in shapes}
     found = [
@@ -224,13 +236,13 @@ def other_machines(pool, shapes):
     return tuple(found + ([OtherMachines(None, pool.others_free)] if pool.others_free else []))
 
 
-def by_size(size):
+def by_size(size: Resources) -> Resources:
     """Return the sort key of a size: GPUs come first, because they are the most expensive resource."""
     cpus, memory, disk, gpus = size
     return (gpus, cpus, memory, disk)
 
 
-def fill(slots, job_class, jobs):
+def fill(slots: List[Slots], job_class: JobClass, jobs: int) -> Tuple[int, List[Slots]]:
     """Give slots at most so many jobs of a class; return (jobs that got a slot, the slots after that).
 
     Slots that were used before are filled first, then those with the least resources left.
@@ -265,7 +277,15 @@ def fill(slots, job_class, jobs):
     return placed, (_merged(after) if placed else slots)
 
 
-def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s):
+def _entry_shape(
+    site: Site,
+    entry: Dict[str, Any],
+    name: str,
+    counts: Optional[Dict[str, Any]],
+    supply: Dict[str, Any],
+    now_s: float,
+    supply_age_s: float,
+) -> EntryShape:
     # Glideins that run and are not registered. Those that were too old when the collector was read are late.
     absent = max(0, counts["running"] - supply["registered"]) if counts else 0
     ages = (counts or {}).get("running_ages") or []
@@ -287,32 +307,32 @@ def _entry_shape(site, entry, name, counts, supply, now_s, supply_age_s):
     )
 
 
-def _is_of_gpus(name):
+def _is_of_gpus(name: str) -> bool:
     return name.startswith(("availablegpus", "cuda", "gpus"))
 
 
-def _preference(shape):
+def _preference(shape: EntryShape) -> Tuple[Any, ...]:
     return (-shape.entry["priority"], *shape.path, *by_size(shape.size), shape.key[2])
 
 
-def _free(slots):
+def _free(slots: List[FreeSlots]) -> List[Slots]:
     return [Slots(left, number, False, until) for left, number, until in slots]
 
 
-def _lasts(slots, job_class):
+def _lasts(slots: Slots, job_class: JobClass) -> bool:
     """Return whether START would let a job of the class begin now: the job ends before the glidein does."""
     return job_class.until is None or slots.until is None or job_class.until < slots.until
 
 
-def _tightest_first(slots):
+def _tightest_first(slots: Slots) -> Tuple[bool, Resources, bool, float]:
     return (not slots.used, slots.resources, slots.until is None, slots.until or 0)
 
 
-def _merged(slots):
+def _merged(slots: List[Slots]) -> List[Slots]:
     """Return slots with equal ones as one."""
     if len(slots) < 2:
         return slots
-    numbers = {}
+    numbers: Dict[Tuple[Any, ...], int] = {}
     for one in slots:
         key = (one.resources, one.used, one.until, one.parts)
         numbers[key] = numbers.get(key, 0) + one.number

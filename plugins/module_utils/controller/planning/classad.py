@@ -11,9 +11,23 @@ The negotiator looks up an attribute without MY. or TARGET. in the expression's 
 23.9.6). The Python library does not do the second. So each such name gets an alias, X = TARGET.X, in the own ad.
 """
 
-import collections
 import functools
 import re
+from typing import (
+    AbstractSet,
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Type,
+    Union,
+)
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 
@@ -23,19 +37,24 @@ try:
     # Loading it registers HTCondor's own functions, such as stringListMember, with the library.
     import htcondor2  # noqa: F401  # pylint: disable=unused-import
 except ImportError:
-    classad2 = None
+    classad2 = None  # type: ignore[assignment]  # it is a module otherwise; Matcher checks it
 
 # Exceptions of the library for a value or an expression that it cannot hold; RecursionError is from the parser.
-_ERRORS = (TypeError, ValueError, AssertionError, OverflowError, RecursionError, SystemError)
+_ERRORS: Tuple[Type[Exception], ...] = (
+    TypeError,
+    ValueError,
+    AssertionError,
+    OverflowError,
+    RecursionError,
+    SystemError,
+)
 if classad2 is not None:
     _ERRORS += (classad2.ClassAdException,)
 _TEXT_MOST = 100000
 _SHOWN_MOST = 120
 
-# A condition of an expression. my, target, bare: names of the attributes that it refers to, in lower case: with MY.,
-# with TARGET., and without either; opaque: whether it may refer to more than its text shows; original: its text with
-# time() as the user wrote it.
-Condition = collections.namedtuple("Condition", ["text", "tokens", "my", "target", "bare", "opaque", "original"])
+# An ad, {name in lower case: value}: see Matcher.
+Ad = Dict[str, Any]
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)
@@ -54,15 +73,37 @@ _SCOPES = {"my": "my", "target": "target", "other": "target"}
 # Functions that evaluate text or other expressions, whose references are not in the text.
 _OPAQUE_FUNCTIONS = frozenset(("eval", "unparse", "evalineachcontext"))
 
-Token = collections.namedtuple("Token", ["kind", "text"])
+
+class Token(NamedTuple):
+    """A token of an expression. kind: a group of _TOKEN."""
+
+    kind: str
+    text: str
 
 
-def tokens_of(text):
+class Condition(NamedTuple):
+    """A condition of an expression.
+
+    my, target, bare: names of the attributes that it refers to, in lower case: with MY., with TARGET., and without
+    either; opaque: whether it may refer to more than its text shows; original: its text with time() as the user wrote
+    it.
+    """
+
+    text: str
+    tokens: Tuple[Token, ...]
+    my: FrozenSet[str]
+    target: FrozenSet[str]
+    bare: FrozenSet[str]
+    opaque: bool
+    original: str
+
+
+def tokens_of(text: str) -> List[Token]:
     """Return the tokens of an expression, white space and comments left out."""
-    return [Token(match.lastgroup, match.group()) for match in _TOKEN.finditer(text) if match.lastgroup != "space"]
+    return [Token(str(match.lastgroup), match.group()) for match in _TOKEN.finditer(text) if match.lastgroup != "space"]
 
 
-def conditions_of(text, now_s=None):
+def conditions_of(text: str, now_s: Optional[float] = None) -> List[Condition]:
     """Return the conditions (Condition) whose conjunction the expression is; one if it is no conjunction.
 
     now_s: the value that replaces time(), so that the result does not depend on when it is evaluated; None: leave it.
@@ -72,18 +113,18 @@ def conditions_of(text, now_s=None):
 
 
 @functools.lru_cache(maxsize=None)
-def whole(text):
+def whole(text: str) -> Condition:
     """Return an expression as one Condition."""
     tokens = tokens_of(text)
     return _condition(tokens, tokens)
 
 
-def at_time(text, now_s):
+def at_time(text: str, now_s: float) -> str:
     """Return an expression, with time() replaced by a number."""
     return text_of(_at(tokens_of(text), now_s)) if "time" in text.lower() else text
 
 
-def text_of(tokens):
+def text_of(tokens: List[Token]) -> str:
     """Return tokens as text with the same meaning."""
     parts = []
     for before, token in zip([Token("operator", "")] + tokens, tokens):
@@ -94,7 +135,7 @@ def text_of(tokens):
     return "".join(parts)
 
 
-def _at(tokens, now_s):
+def _at(tokens: List[Token], now_s: float) -> List[Token]:
     """Return the tokens, with time() replaced by a number."""
     found = []
     for token in tokens:
@@ -105,9 +146,11 @@ def _at(tokens, now_s):
     return found
 
 
-def _conjuncts(tokens):
+def _conjuncts(tokens: List[Token]) -> List[List[Token]]:
     tokens = _without_parentheses(tokens)
-    parts, part, depth = [], [], 0
+    parts: List[List[Token]] = []
+    part: List[Token] = []
+    depth = 0
     for token in tokens:
         if token.kind == "operator":
             if token.text in _OPENING:
@@ -127,7 +170,7 @@ def _conjuncts(tokens):
     return [conjunct for part in parts for conjunct in _conjuncts(part)]
 
 
-def _without_parentheses(tokens):
+def _without_parentheses(tokens: List[Token]) -> List[Token]:
     """Return tokens without the parentheses that are around all of them."""
     while len(tokens) > 2 and tokens[0].text == "(" and tokens[0].kind == "operator":
         if _closing(tokens) != len(tokens) - 1:
@@ -136,7 +179,7 @@ def _without_parentheses(tokens):
     return tokens
 
 
-def _closing(tokens):
+def _closing(tokens: List[Token]) -> Optional[int]:
     """Return the index of the token that closes the parenthesis at the beginning, or None."""
     depth = 0
     for index, token in enumerate(tokens):
@@ -147,8 +190,8 @@ def _closing(tokens):
     return None
 
 
-def _condition(tokens, original):
-    found = {"my": set(), "target": set(), "bare": set()}
+def _condition(tokens: List[Token], original: List[Token]) -> Condition:
+    found: Dict[str, Set[str]] = {"my": set(), "target": set(), "bare": set()}
     opaque = False
     for index, token in enumerate(tokens):
         before = tokens[index - 1].text if index else ""
@@ -177,22 +220,22 @@ def _condition(tokens, original):
     )
 
 
-def name_of(token):
+def name_of(token: Token) -> str:
     """Return the name of an attribute, in lower case."""
     return spelling_of(token).lower()
 
 
-def spelling_of(token):
+def spelling_of(token: Token) -> str:
     """Return the name of an attribute as the expression spells it, without quotes."""
     return re.sub(r"\\(.)", r"\1", token.text[1:-1]) if token.kind == "quoted" else token.text
 
 
-def quoted(name):
+def quoted(name: str) -> str:
     """Return the name of an attribute in quotes, which may be no identifier or a reserved word."""
     return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def is_text(value):
+def is_text(value: str) -> bool:
     """Return whether an ad can hold a text: it is UTF-8, without zero characters."""
     try:
         value.encode("utf-8")
@@ -201,7 +244,7 @@ def is_text(value):
     return "\0" not in value
 
 
-def scope_before(tokens, index):
+def scope_before(tokens: Sequence[Token], index: int) -> Optional[str]:
     """Return "my" or "target" when the name at `index` has that scope directly before it, else None."""
     if index < 2 or tokens[index - 1].text != "." or tokens[index - 2].kind != "name":
         return None
@@ -210,7 +253,7 @@ def scope_before(tokens, index):
     return _SCOPES.get(tokens[index - 2].text.lower())
 
 
-def _begins_record(tokens, index):
+def _begins_record(tokens: List[Token], index: int) -> bool:
     """Return whether the [ at `index` begins a record; after a value it is a subscript."""
     if not index:
         return True
@@ -218,9 +261,9 @@ def _begins_record(tokens, index):
     return before.kind == "operator" and before.text not in _CLOSING
 
 
-def without_own(condition, names):
+def without_own(condition: Condition, names: AbstractSet[str]) -> str:
     """Return the text of a condition with undefined in place of MY.X for each X in `names`."""
-    tokens = []
+    tokens: List[Token] = []
     for index, token in enumerate(condition.tokens):
         named = token.kind in ("name", "quoted") and name_of(token) in names
         if named and scope_before(condition.tokens, index) == "my":
@@ -249,15 +292,15 @@ class Matcher:
     ads.
     """
 
-    def __init__(self, now_s=None):
+    def __init__(self, now_s: Optional[float] = None) -> None:
         """now_s: the value of time() in expressions, in epoch seconds; None for the current time."""
         self._now_s = now_s
-        self._conditions = {}
-        self._trees = {}
-        self._results = {}
-        self._aliases = {}
+        self._conditions: Dict[str, Union[Tuple[Condition, ...], UnparsableError]] = {}
+        self._trees: Dict[str, classad2.ExprTree] = {}
+        self._results: Dict[Tuple[Any, ...], bool] = {}
+        self._aliases: Dict[str, classad2.ExprTree] = {}
 
-    def conditions(self, text):
+    def conditions(self, text: str) -> Tuple[Condition, ...]:
         """Return the conditions of an expression. Raises UnparsableError; MissingLibraryError without the library."""
         known = self._conditions.get(text)
         if known is None:
@@ -268,7 +311,7 @@ class Matcher:
             raise known
         return known
 
-    def holds(self, condition, own, other):
+    def holds(self, condition: Condition, own: Ad, other: Ad) -> bool:
         """Return whether a condition of the ad `own` is true against the ad `other`. Results are cached."""
         own, other = parts(condition, own, other)
         key = (condition.text, frozen(own), frozen(other))
@@ -277,20 +320,20 @@ class Matcher:
             self._results[key] = test(self.ad(other))
         return self._results[key]
 
-    def test(self, condition, own):
+    def test(self, condition: Condition, own: Ad) -> "Callable[[Optional[classad2.ClassAd]], bool]":
         """Return a function of an ad (of `ad`) that returns whether a condition of the ad `own` is true against it.
 
         The ads need only what `parts` returns. For an opaque condition, aliases are made for each other ad.
         """
         value_at = self._evaluator(condition, own)
 
-        def is_true(other):
+        def is_true(other: "Optional[classad2.ClassAd]") -> bool:
             value = value_at(other)
             return isinstance(value, (bool, int, float)) and bool(value)
 
         return is_true
 
-    def values(self, text, own):
+    def values(self, text: str, own: Ad) -> Callable[[Ad], Any]:
         """Return a function of another ad that returns the value of an expression of the ad `own` beside it.
 
         The value is None if it is undefined or an error. It is evaluated once for the same values in the other ad.
@@ -299,7 +342,7 @@ class Matcher:
         names = condition.target | (condition.bare - set(own))
         value_at, known = self._evaluator(condition, own), {}
 
-        def value(other):
+        def value(other: Ad) -> Any:
             other = other if condition.opaque else {name: other[name] for name in names if name in other}
             key = frozen(other)
             if key not in known:
@@ -308,21 +351,21 @@ class Matcher:
 
         return value
 
-    def _evaluator(self, condition, own):
+    def _evaluator(self, condition: Condition, own: Ad) -> "Callable[[Optional[classad2.ClassAd]], Any]":
         """Return a function of an ad (of `ad`) that returns the value of a condition of the ad `own` beside it."""
         condition = reached(condition, own)
         own = parts(condition, own, {})[0]
-        tree, ad = self._prepare(condition, own, condition.bare - set(own))
+        prepared = self._prepare(condition, own, condition.bare - set(own))
 
-        def value_at(other):
-            if other is None or tree is None:
+        def value_at(other: "Optional[classad2.ClassAd]") -> Any:
+            found = prepared
+            if other is None or found is None:
                 return None
-            mine, expression = ad, tree
             if condition.opaque:
-                names = {name.lower() for name in other} - set(own)
-                expression, mine = self._prepare(condition, own, names)
-                if expression is None:
+                found = self._prepare(condition, own, {name.lower() for name in other} - set(own))
+                if found is None:
                     return None
+            expression, mine = found
             try:
                 value = expression.eval(mine, other)
             except _ERRORS:
@@ -332,15 +375,17 @@ class Matcher:
 
         return value_at
 
-    def ad(self, values):
+    def ad(self, values: Ad) -> "Optional[classad2.ClassAd]":
         """Return {name: value} as the library's ad; None when it cannot hold one of the values."""
         try:
             return _ad(values)
         except _ERRORS:
             return None
 
-    def _prepare(self, condition, own, aliases):
-        """Return (expression, own ad with aliases for these names of the other ad); (None, None) if it is invalid."""
+    def _prepare(
+        self, condition: Condition, own: Ad, aliases: AbstractSet[str]
+    ) -> "Optional[Tuple[classad2.ExprTree, classad2.ClassAd]]":
+        """Return (expression, own ad with aliases for these names of the other ad); None if it is invalid."""
         text = without_own(condition, aliases) if aliases & condition.my else condition.text
         own = {
             name: Expression(without_own(whole(value), aliases)) if isinstance(value, Expression) else value
@@ -353,16 +398,16 @@ class Matcher:
             for name in aliases:
                 ad[name] = self._alias(name)
         except _ERRORS:
-            return None, None
+            return None
         return self._trees[text], ad
 
-    def _alias(self, name):
+    def _alias(self, name: str) -> "classad2.ExprTree":
         if name not in self._aliases:
             self._aliases[name] = classad2.ExprTree(f"TARGET.{quoted(name)}")
         return self._aliases[name]
 
 
-def reached(condition, own):
+def reached(condition: Condition, own: Ad) -> Condition:
     """Return a condition of the ad `own` with the references of the expressions in `own` that it reaches."""
     pending = [name for name in condition.my | condition.bare if isinstance(own.get(name), Expression)]
     seen = set()
@@ -382,7 +427,7 @@ def reached(condition, own):
     return condition
 
 
-def parts(condition, own, other):
+def parts(condition: Condition, own: Ad, other: Ad) -> Tuple[Ad, Ad]:
     """Return the parts of two ads that a condition of the ad `own` reaches."""
     condition = reached(condition, own)
     if condition.opaque:
@@ -396,16 +441,16 @@ def parts(condition, own, other):
     return mine, theirs
 
 
-def spelled(condition, names):
+def spelled(condition: Condition, names: AbstractSet[str]) -> List[str]:
     """Return names (in lower case) as a condition spells them, sorted, each once."""
-    found = {}
+    found: Dict[str, str] = {}
     for token in condition.tokens:
         if token.kind in ("name", "quoted") and name_of(token) in names:
             found.setdefault(name_of(token), spelling_of(token))
     return sorted(found.values())
 
 
-def frozen(value):
+def frozen(value: Any) -> Tuple[Any, ...]:
     """Return an ad, or a value of one, as something that can be a key; 1, 1.0 and true stay different."""
     if isinstance(value, dict):
         return tuple(sorted((name, frozen(one)) for name, one in value.items()))
@@ -414,7 +459,7 @@ def frozen(value):
     return (type(value).__name__, value)
 
 
-def _parse(text, now_s):
+def _parse(text: str, now_s: Optional[float]) -> Union[Tuple[Condition, ...], UnparsableError]:
     try:
         if len(text) > _TEXT_MOST:
             raise ValueError("too long")
@@ -425,14 +470,14 @@ def _parse(text, now_s):
         return UnparsableError(f"{shown!r} is not a ClassAd expression")
 
 
-def _ad(values):
+def _ad(values: Ad) -> "classad2.ClassAd":
     ad = classad2.ClassAd()
     for name, value in values.items():
         ad[name] = _value(value)
     return ad
 
 
-def _value(value):
+def _value(value: Any) -> Any:
     if isinstance(value, Expression):
         return classad2.ExprTree(str(value))
     if isinstance(value, dict):

@@ -9,15 +9,34 @@ once. The rules, in the order of docs/plan.md: unproven glideins and black holes
 glideins, demand sanity, queue sanity.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import EntryShape
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
+    Key,
+    Path,
+    Pool,
+    Reading,
+    Site,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import (
+    Budgets,
     Headroom,
     Usage,
     fit_in_budgets,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
 from ansible_collections.glidein.ops.plugins.module_utils.entries import idle_after_job_s, idle_timeout_s
+
+if TYPE_CHECKING:
+    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
+
+Shapes = Tuple[EntryShape, ...]
+Items = List["PlanItem"]
+# The settings of plan_options.
+Guard = Dict[str, int]
+# The plans of one time in the histories of shapes.
+Report = List[Tuple[EntryShape, Dict[str, Any]]]
 
 # The server counts a glidein as ended early up to one refresh after 300 s. Where glideins are meant to end so soon,
 # that proves nothing. A glidein that had a good job counts only until its summary is read.
@@ -59,17 +78,17 @@ class Findings(NamedTuple):
     removed: idle jobs that were removed, if that is why none is left; notes: all of it as text.
     """
 
-    unproven: dict
-    hold: Any
-    doubts: dict
-    removed: int
-    notes: list
+    unproven: Dict[Path, UnprovenLimit]
+    hold: Optional[Hold]
+    doubts: Dict[str, str]
+    removed: float
+    notes: List[str]
 
 
 NO_FINDINGS = Findings({}, None, {}, 0, [])
 
 
-def assess(shapes, pool, guard, now_s):
+def assess(shapes: Shapes, pool: Pool, guard: Optional[Guard], now_s: float) -> Tuple[Shapes, Findings]:
     """Return (the shapes with their overdue glideins, Findings). guard: of plan_options, or None."""
     if not guard:
         return shapes, NO_FINDINGS
@@ -86,7 +105,7 @@ def assess(shapes, pool, guard, now_s):
     return shapes, Findings(unproven, hold, doubts, removed, notes)
 
 
-def withdraw(shapes, findings):
+def withdraw(shapes: Shapes, findings: Findings) -> Shapes:
     """Return the shapes of failing entries with the glideins only that their limit admits.
 
     Other starting glideins of such an entry serve no job, and other queued ones are withdrawn.
@@ -107,7 +126,15 @@ def withdraw(shapes, findings):
     return tuple(after)
 
 
-def apply(items, shapes, findings, sites, settings, now_s, budgets=()):
+def apply(
+    items: Items,
+    shapes: Shapes,
+    findings: Findings,
+    sites: Sequence[Site],
+    settings: Dict[str, Any],
+    now_s: float,
+    budgets: Optional[Budgets] = None,
+) -> Tuple[Items, Dict[Tuple[str, str], int]]:
     """Return (the corrected items, {(group id, reason): jobs} that get no glidein because of that).
 
     items, shapes: the PlanItem of each EntryShape; sites: of Pool; settings: of plan_options;
@@ -118,7 +145,7 @@ def apply(items, shapes, findings, sites, settings, now_s, budgets=()):
         return items, {}
     if findings.removed:
         guard = dict(guard, cancel_delay_s=0)
-    held_back = {}
+    held_back: Dict[str, int] = {}
     items = _order_nothing_at_doubtful_queues(items, findings)
     keeps_more = False
     for rule in (_keep_last_plan, _delay_cancelling):
@@ -127,13 +154,13 @@ def apply(items, shapes, findings, sites, settings, now_s, budgets=()):
         _add_lost_jobs(held_back, items, after)
         items = after
     if keeps_more:
-        after = _stay_within_limits(items, shapes, findings, sites, settings["limits"], dict(budgets))
+        after = _stay_within_limits(items, shapes, findings, sites, settings["limits"], budgets or {})
         _add_lost_jobs(held_back, items, after)
         items = after
     return items, {(group_id, "the guard orders no glidein for them yet"): jobs for group_id, jobs in held_back.items()}
 
 
-def _order_nothing_at_doubtful_queues(items, findings):
+def _order_nothing_at_doubtful_queues(items: Items, findings: Findings) -> Items:
     """Order nothing at sites whose queue is not believed.
 
     The jobs stay reserved for the glideins that the queue does not show, so that no other site orders for them.
@@ -146,7 +173,7 @@ def _order_nothing_at_doubtful_queues(items, findings):
     ]
 
 
-def _keep_last_plan(items, shapes, findings, _guard, _now_s):
+def _keep_last_plan(items: Items, shapes: Shapes, findings: Findings, _guard: Guard, _now_s: float) -> Items:
     """Keep the last plan while the demand is not believed."""
     if not findings.hold:
         return items
@@ -158,7 +185,7 @@ def _keep_last_plan(items, shapes, findings, _guard, _now_s):
     ]
 
 
-def _delay_cancelling(items, shapes, findings, guard, now_s):
+def _delay_cancelling(items: Items, shapes: Shapes, findings: Findings, guard: Guard, now_s: float) -> Items:
     """Keep queued glideins that no job needs for a while, as the jobs may come back."""
     after = []
     for one, shape in zip(items, shapes):
@@ -171,13 +198,17 @@ def _delay_cancelling(items, shapes, findings, guard, now_s):
     return after
 
 
-def _stay_within_limits(items, shapes, findings, sites, limits, budgets):
+def _stay_within_limits(
+    items: Items, shapes: Shapes, findings: Findings, sites: Sequence[Site], limits: Dict[str, int], budgets: Budgets
+) -> Items:
     """Order fewer glideins where the kept ones take the room that the plan had counted on.
 
     Glideins that a budget has no room for are not kept.
     """
     fitting = fit_in_budgets([(shape, one.queued) for one, shape in zip(items, shapes)], budgets)
-    items = [one.with_queued(queued, reason) for one, (queued, reason) in zip(items, fitting)]
+    items = [
+        one if reason is None else one.with_queued(queued, reason) for one, (queued, reason) in zip(items, fitting)
+    ]
     kept = [0 if one.counted is None else min(one.queued, one.counted) for one in items]
     headroom = Headroom(Usage(sites, shapes, kept, [0] * len(shapes), limits, findings.unproven, budgets))
     after = []
@@ -192,7 +223,7 @@ def _stay_within_limits(items, shapes, findings, sites, limits, budgets):
     return after
 
 
-def _is_worth_keeping(shape, findings):
+def _is_worth_keeping(shape: EntryShape, findings: Findings) -> bool:
     """Return whether queued glideins may be kept.
 
     The queue is known, the entry is not drained, and its glideins do not fail.
@@ -201,26 +232,26 @@ def _is_worth_keeping(shape, findings):
     return bool(shape.counts) and not shape.drained and not (limit and limit.is_failing)
 
 
-def _add_lost_jobs(held_back, before, after):
+def _add_lost_jobs(held_back: Dict[str, int], before: Items, after: Items) -> None:
     """Add the jobs that lost their glideins between two plans to {group id: jobs}."""
     for old, new in zip(before, after):
         for key in sorted(old.waits) if new.queued < old.queued else ():
             held_back[key] = held_back.get(key, 0) + old.waits[key][0] - new.waits.get(key, (0, 0))[0]
 
 
-def _unproven_limits(shapes, guard, now_s):
+def _unproven_limits(shapes: Shapes, guard: Guard, now_s: float) -> Dict[Path, UnprovenLimit]:
     """Return {(site, entry): UnprovenLimit}.
 
     The limit grows fast where glideins work, and leaves a single one where they fail. The record of an entry is the
     server's history of the last hours; without one the entry gets the limit of a new one.
     """
-    by_entry = {}
+    by_entry: Dict[Path, List[EntryShape]] = {}
     for shape in shapes:
         by_entry.setdefault(shape.path, []).append(shape)
     return {path: _unproven_limit("/".join(path), here, guard, now_s) for path, here in by_entry.items()}
 
 
-def _unproven_limit(name, shapes, guard, now_s):
+def _unproven_limit(name: str, shapes: List[EntryShape], guard: Guard, now_s: float) -> UnprovenLimit:
     good, failed = _record(shapes)
     lasting = _lasting(shapes, now_s)
     if failed >= guard["probe_failures"] and failed > good:
@@ -236,7 +267,7 @@ def _unproven_limit(name, shapes, guard, now_s):
     return UnprovenLimit(glideins, f"{name} limit of {count(glideins, 'unproven glidein')} reached", False)
 
 
-def _record(shapes):
+def _record(shapes: List[EntryShape]) -> Tuple[int, int]:
     """Return (glideins that worked, glideins that failed) of an entry in the history."""
     good = failed = 0
     for shape in shapes:
@@ -247,7 +278,7 @@ def _record(shapes):
     return good, failed
 
 
-def _ends_soon(shape):
+def _ends_soon(shape: EntryShape) -> bool:
     """Return whether glideins of this shape are meant to end so soon that this proves nothing about the entry."""
     entry, size = shape.entry, shape.entry["shapes"][shape.key[2]]
     return (
@@ -256,7 +287,7 @@ def _ends_soon(shape):
     )
 
 
-def _lasting(shapes, now_s):
+def _lasting(shapes: List[EntryShape], now_s: float) -> int:
     """Return how many registered glideins of an entry have shown that they last, or run jobs."""
     return sum(
         shape.registered
@@ -266,20 +297,21 @@ def _lasting(shapes, now_s):
     )
 
 
-def _queued_in_delay(item, shape, guard, now_s):
+def _queued_in_delay(item: "PlanItem", shape: EntryShape, guard: Guard, now_s: float) -> int:
     """Return how many glideins should be queued: those of the plan's item, and those that are kept for a while.
 
     The number of glideins that earlier plans wanted (`wanted` of the server's history) shows for how long they have
     been unneeded. If that is not known, the time of the last order and the age of the oldest queued glidein decide.
     """
+    assert item.counted is not None
     queued = item.counted
     since_s = now_s - guard["cancel_delay_s"]
     if item.queued >= queued or not guard["cancel_delay_s"]:
         return item.queued
     # If cycles are further apart than the delay, the last one counts.
     recent = [plan for plan in shape.plans if plan["as_of"] > since_s] or shape.plans[-1:]
-    wanted = [_wanted_queued(plan) for plan in recent]
-    if shape.plans and None not in wanted:
+    wanted = [number for number in map(_wanted_queued, recent) if number is not None]
+    if shape.plans and len(wanted) == len(recent):
         # Only a history that reaches back so far can show that no plan wanted them.
         reaches_back = len(recent) < len(shape.plans) or not _is_young(shape, guard)
         return min(queued, max([item.queued, *wanted])) if reaches_back else queued
@@ -288,18 +320,18 @@ def _queued_in_delay(item, shape, guard, now_s):
     return item.queued
 
 
-def _wanted_queued(plan):
+def _wanted_queued(plan: Dict[str, Any]) -> Optional[int]:
     """Return how many glideins a plan wanted to be queued, or None when that is not known."""
     wanted, running = plan.get("wanted"), plan.get("running")
     return None if wanted is None or running is None else max(0, wanted - running)
 
 
-def _is_young(shape, guard):
-    oldest_s = shape.counts["oldest_queued_s"]
+def _is_young(shape: EntryShape, guard: Guard) -> bool:
+    oldest_s = (shape.counts or {}).get("oldest_queued_s")
     return oldest_s is not None and oldest_s < guard["cancel_delay_s"]
 
 
-def _demand_hold(idle, history, guard, now_s):
+def _demand_hold(idle: int, history: List[Reading], guard: Guard, now_s: float) -> Optional[Hold]:
     """Return a Hold, or None when the demand is believed.
 
     idle: jobs of this reading; history: [[epoch, idle jobs]] of earlier ones, which may be means over a longer time. A
@@ -320,7 +352,7 @@ def _demand_hold(idle, history, guard, now_s):
     return None
 
 
-def _removed_jobs(idle, history, removals, guard, now_s):
+def _removed_jobs(idle: int, history: List[Reading], removals: List[Reading], guard: Guard, now_s: float) -> float:
     """Return how many idle jobs were removed lately, if that is why none is left; else 0.
 
     removals: [[epoch, jobs]], as the schedds count them. Most of the jobs that waited must be among them: others that
@@ -334,8 +366,9 @@ def _removed_jobs(idle, history, removals, guard, now_s):
     return removed if removed and 2 * removed >= max(waited, default=0) else 0
 
 
-def _queued_in_hold(item, shape, hold):
+def _queued_in_hold(item: "PlanItem", shape: EntryShape, hold: Hold) -> int:
     """Return how many glideins should be queued while the demand is not believed."""
+    assert item.counted is not None and item.running is not None
     queued = item.counted
     if hold.kind == _FALL:
         return max(item.queued, queued)
@@ -344,14 +377,14 @@ def _queued_in_hold(item, shape, hold):
     return min(item.queued, before)
 
 
-def _readings_since(history, now_s, span_s, reading_s):
+def _readings_since(history: List[Reading], now_s: float, span_s: float, reading_s: float) -> List[float]:
     """Return the idle jobs of the readings that are not older than span_s. The time of a mean is its end."""
     gaps = [after[0] - before[0] for before, after in zip(history, history[1:])]
     late_s = max(0, min(gaps) - reading_s) if gaps else 0
     return [jobs for time_s, jobs in history if now_s - span_s < time_s + late_s and time_s <= now_s]
 
 
-def _with_overdue(shapes, guard, now_s):
+def _with_overdue(shapes: Shapes, guard: Guard, now_s: float) -> Shapes:
     """Return the shapes with the number of their overdue glideins: queued ones that have waited for long.
 
     They may never start, so that other entries may serve their jobs, too. They stay in the queue and count towards the
@@ -373,7 +406,8 @@ def _with_overdue(shapes, guard, now_s):
     )
 
 
-def _overdue(shape, overdue_s, now_s):
+def _overdue(shape: EntryShape, overdue_s: int, now_s: float) -> int:
+    assert shape.counts is not None
     ages = shape.counts["queued_ages"]
     if ages is not None:
         return sum(number for age_s, number in ages if age_s > overdue_s)
@@ -381,21 +415,21 @@ def _overdue(shape, overdue_s, now_s):
     if oldest_s is None or oldest_s <= overdue_s:
         return 0
     # The oldest one is overdue. The age of the others follows from when they were ordered.
-    launched = [plan.get("launched") for plan in shape.plans if plan["as_of"] >= now_s - overdue_s]
+    launched: List[Any] = [plan.get("launched") for plan in shape.plans if plan["as_of"] >= now_s - overdue_s]
     reaches_back = any(plan["as_of"] < now_s - overdue_s for plan in shape.plans)
     if not reaches_back or None in launched:
         return 1
     return max(1, shape.counts["queued"] - sum(launched))
 
 
-def _queue_doubts(shapes, guard, supply_age_s, now_s):
+def _queue_doubts(shapes: Shapes, guard: Guard, supply_age_s: float, now_s: float) -> Dict[str, str]:
     """Return {site: why its queue, which shows far fewer glideins than expected, is not believed}.
 
     A batch system that is in trouble may answer with an empty or truncated list. The expected number follows from the
     reports in the server's history and from the collector. The list is believed when `hold_readings` cycles have
     reported it. supply_age_s: seconds since the supply was read.
     """
-    by_site = {}
+    by_site: Dict[str, List[EntryShape]] = {}
     for shape in shapes:
         # A drain cancels queued glideins between two cycles.
         if shape.counts and not shape.drained:
@@ -404,7 +438,7 @@ def _queue_doubts(shapes, guard, supply_age_s, now_s):
     return {site: text for site, text in found.items() if text}
 
 
-def _doubt(shapes, guard, supply_age_s, now_s):
+def _doubt(shapes: List[EntryShape], guard: Guard, supply_age_s: float, now_s: float) -> Optional[str]:
     cycles = guard["hold_readings"]
     if not cycles:
         return None
@@ -424,22 +458,22 @@ def _doubt(shapes, guard, supply_age_s, now_s):
     return None
 
 
-def _confirmed(number, noun):
+def _confirmed(number: int, noun: str) -> str:
     """Return a clause such as "2 cycles confirm it"."""
     return f"{count(number, noun)} {'confirms' if number == 1 else 'confirm'} it"
 
 
-def _is_far_fewer(there, expected):
+def _is_far_fewer(there: int, expected: int) -> bool:
     return expected - there >= _LEAST_MISSING and 2 * there < expected
 
 
-def _sum(shapes, *states):
-    return sum(shape.counts[state] for shape in shapes for state in states)
+def _sum(shapes: List[EntryShape], *states: str) -> int:
+    return sum(shape.counts[state] for shape in shapes if shape.counts for state in states)
 
 
-def _reports(shapes, now_s):
+def _reports(shapes: List[EntryShape], now_s: float) -> List[Report]:
     """Return the site's recent reports, the oldest first: [[(shape, plan of its history)]]."""
-    by_time = {}
+    by_time: Dict[float, Report] = {}
     for shape in shapes:
         for plan in shape.plans:
             if now_s - _RECENT_S <= plan["as_of"] <= now_s:
@@ -447,13 +481,13 @@ def _reports(shapes, now_s):
     return [by_time[as_of] for as_of in sorted(by_time)]
 
 
-def _expected(reports):
+def _expected(reports: List[Report]) -> int:
     """Return how many glideins of the first of these reports should still be in the queue.
 
     Glideins that have left the collector since then are not missing. The counts of a report are from after its
     submissions, if the queue could be read then.
     """
-    most_registered = {}
+    most_registered: Dict[Key, int] = {}
     for report in reports:
         for shape, plan in report:
             most_registered[shape.key] = max(most_registered.get(shape.key, 0), _reported(plan, "registered"))
@@ -465,11 +499,11 @@ def _expected(reports):
     return number
 
 
-def _was_contradicted(report):
+def _was_contradicted(report: Report) -> bool:
     """Return whether a report itself had far fewer glideins than were registered."""
     there = sum(_reported(plan, "queued") + _reported(plan, "running") for _shape, plan in report)
     return _is_far_fewer(there, sum(_reported(plan, "registered") for _shape, plan in report))
 
 
-def _reported(plan, key):
+def _reported(plan: Dict[str, Any], key: str) -> int:
     return plan.get(key) or 0

@@ -5,15 +5,31 @@
 
 import collections
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher, UnparsableError
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import Resources
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.drains import check_drains, drain_of, drain_text
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES, normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+
+if TYPE_CHECKING:
+    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import JobClass
+
+# The names (site, entry) and (site, entry, shape).
+Path = Tuple[str, str]
+Key = Tuple[str, str, str]
+# A demand group: see read_groups.
+Group = Dict[str, Any]
+# (epoch, number)
+Reading = Tuple[float, float]
+# (resources, count, until): see read_supply.
+FreeSlots = Tuple[Resources, int, Optional[int]]
+# {(entry, shape): counts}: see read_queue.
+Counts = Dict[Tuple[str, str], Dict[str, Any]]
 
 _STATES = ("queued", "running", "completing", "sick")
 
@@ -45,7 +61,7 @@ HIDDEN = (
 )
 
 
-def read_groups(demand):
+def read_groups(demand: Any) -> List[Group]:
     """Return the demand groups as mappings.
 
     The keys are id, count, cpus, memory_mb, disk_mb, gpus, max_runtime_s, requirements, gpu_requirements, attributes,
@@ -81,7 +97,7 @@ def read_groups(demand):
     return groups
 
 
-def stale_reason(answer, what, now_s, max_age_s):
+def stale_reason(answer: Dict[str, Any], what: str, now_s: float, max_age_s: float) -> Optional[str]:
     """Return why a reply of the server must not be acted upon, or None. what: its name in the text."""
     as_of = answer.get("as_of")
     if as_of is None:
@@ -98,7 +114,7 @@ def stale_reason(answer, what, now_s, max_age_s):
     return None
 
 
-def failed_schedds(demand):
+def failed_schedds(demand: Dict[str, Any]) -> Optional[str]:
     """Return a text that names the schedds whose jobs are missing from the demand, or None."""
     schedds = demand.get("schedds") or {}
     failed = schedds.get("failed") or [] if isinstance(schedds, dict) else None
@@ -108,7 +124,7 @@ def failed_schedds(demand):
     return listed(names) if names else None
 
 
-def hides_requirements(demand):
+def hides_requirements(demand: Dict[str, Any]) -> bool:
     """Return whether the server has left out the jobs' Requirements, as it does for callers without a token.
 
     Such jobs must not count as jobs without Requirements. Call it after read_groups.
@@ -116,29 +132,29 @@ def hides_requirements(demand):
     return not all("requirements" in group for group in demand["groups"])
 
 
-def reported_attributes(demand):
+def reported_attributes(demand: Dict[str, Any]) -> List[str]:
     """Return the names of the job attributes that groups are divided by."""
     names = demand.get("attributes")
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def idle_jobs(demand):
+def idle_jobs(demand: Dict[str, Any]) -> int:
     """Return the number of idle jobs, also of those that other controllers lease. Call it after read_groups."""
     return sum(group["count"] + (group.get("leased") or 0) for group in demand["groups"])
 
 
-def read_supply(supply):
+def read_supply(supply: Any) -> Dict[Key, Dict[str, Any]]:
     """Return {(site, entry, shape): see NOTHING_SUPPLIED}; free, passed_over: [(resources, count, until)].
 
     resources: in the order of RESOURCES; until: epoch seconds by which jobs have to end there, or None. Raises
     InputError that names the first wrong place.
     """
-    result = {}
+    result: Dict[Key, Dict[str, Any]] = {}
     for number, raw in enumerate(_list(supply, "entries", "supply.entries")):
         where = f"supply.entries[{number}]"
         if not isinstance(raw, dict):
             raise InputError(invalid(where, raw, "a mapping"))
-        key = (raw.get("site"), raw.get("entry"), raw.get("shape"))
+        key: Any = (raw.get("site"), raw.get("entry"), raw.get("shape"))
         if not all(isinstance(name, str) for name in key):
             raise InputError(invalid(where, key, "texts as site, entry and shape"))
         if key in result:
@@ -168,27 +184,27 @@ class ConcurrencyLimits(NamedTuple):
     {limit: number}, by running jobs and by idle jobs that already count.
     """
 
-    maxima: dict
-    used: dict
+    maxima: Dict[str, float]
+    used: Dict[str, float]
 
-    def maximum(self, name):
+    def maximum(self, name: str) -> Optional[float]:
         """Return the maximum of a limit, or None."""
         prefix, dot, _part = name.partition(".")
         default = self.maxima.get("")
         return self.maxima.get(name, self.maxima.get(prefix + ".", default) if dot else default)
 
-    def room(self, job_classes):
+    def room(self, job_classes: "Iterable[JobClass]") -> Dict[str, float]:
         """Return {limit: how much of it is left} of the limits that job classes have beside any machine."""
         classes = (variant for one in job_classes if one.variants for variant in one.variants.values())
-        names = {name for variant in classes for name in variant.limits if self.maximum(name) is not None}
-        return {name: self.maximum(name) - self.used.get(name, 0) for name in sorted(names)}
+        maxima = {name: self.maximum(name) for variant in classes for name in variant.limits}
+        return {name: most - self.used.get(name, 0) for name, most in sorted(maxima.items()) if most is not None}
 
-    def text(self, name):
+    def text(self, name: str) -> str:
         """Return a limit as text, as the demand server writes it."""
         return f"concurrency limit {name}: {self.maximum(name):g}, {self.used.get(name, 0):g} in use"
 
 
-def read_concurrency_limits(demand):
+def read_concurrency_limits(demand: Dict[str, Any]) -> ConcurrencyLimits:
     """Return the ConcurrencyLimits of get_demand, without those that are not numbers."""
     raw = demand.get("concurrency_limits")
     tables = [raw.get(key) if isinstance(raw, dict) else None for key in ("maxima", "used")]
@@ -197,13 +213,12 @@ def read_concurrency_limits(demand):
     )
 
 
-def removals(supply):
-    """Return [[epoch, jobs]], idle jobs that were removed from the queues, without invalid records."""
-    rows = supply.get("removals") or []
-    return [row for row in rows if isinstance(row, (list, tuple)) and len(row) == 2 and all(map(_is_number, row))]
+def removals(supply: Dict[str, Any]) -> List[Reading]:
+    """Return [(epoch, jobs)], idle jobs that were removed from the queues, without invalid records."""
+    return _readings(supply.get("removals"))
 
 
-def _passed_over_groups(raw):
+def _passed_over_groups(raw: Any) -> Dict[str, Dict[str, float]]:
     """Return {group id: {"until": epoch}} of groups that get no glidein yet, without invalid records."""
     rows = raw.items() if isinstance(raw, dict) else ()
     return {
@@ -211,17 +226,19 @@ def _passed_over_groups(raw):
     }
 
 
-def others_free(supply):
+def others_free(supply: Dict[str, Any]) -> List[FreeSlots]:
     """Return the free slots of machines that are no glideins, [(resources, count, until)]."""
     return _slots(supply.get("others_free") or [], "supply.others_free")
 
 
-def demand_history(supply):
-    """Return [[epoch, idle jobs]], the earlier readings of the demand, without invalid records."""
-    history = supply.get("demand_history") or []
-    return [
-        pair for pair in history if isinstance(pair, (list, tuple)) and len(pair) == 2 and all(map(_is_number, pair))
-    ]
+def demand_history(supply: Dict[str, Any]) -> List[Reading]:
+    """Return [(epoch, idle jobs)], the earlier readings of the demand, without invalid records."""
+    return _readings(supply.get("demand_history"))
+
+
+def _readings(raw: Any) -> List[Reading]:
+    rows = [row for row in raw or [] if isinstance(row, (list, tuple)) and len(row) == 2]
+    return [(time_s, number) for time_s, number in rows if _is_number(time_s) and _is_number(number)]
 
 
 class CoreHours(NamedTuple):
@@ -231,19 +248,21 @@ class CoreHours(NamedTuple):
     {"month", "year": beginning of the period}; error: why nothing is known, or None.
     """
 
-    rows: dict
-    begins: dict
-    error: Any = None
+    rows: Dict[Key, Dict[str, Any]]
+    begins: Dict[str, int]
+    error: Optional[str] = None
 
 
-def read_core_hours(supply):
+def read_core_hours(supply: Dict[str, Any]) -> CoreHours:
     """Return the CoreHours. If they are invalid, only entries with a budget are affected: the error is returned."""
     raw = supply.get("core_hours")
     try:
-        rows = {}
+        rows: Dict[Key, Dict[str, Any]] = {}
         for number, one in enumerate(_list(raw, "entries", "supply.core_hours.entries")):
             where = f"supply.core_hours.entries[{number}]"
-            key = tuple(_text(one, name, where) for name in ("site", "entry", "shape")) if isinstance(one, dict) else ()
+            key: Any = (
+                tuple(_text(one, name, where) for name in ("site", "entry", "shape")) if isinstance(one, dict) else ()
+            )
             if None in key or not key or key in rows:
                 raise InputError(invalid(where, one, "a mapping with a site, entry and shape that no other one has"))
             rows[key] = {
@@ -258,7 +277,7 @@ def read_core_hours(supply):
         return CoreHours({}, {}, str(error))
 
 
-def _history(raw):
+def _history(raw: Any) -> Tuple[Optional[Dict[str, Any]], Optional[str]]:
     """Return (the history of an entry and shape or None, why it is invalid or None).
 
     Plans without a time are left out. An invalid history counts as missing: the plan is more careful without one.
@@ -275,7 +294,7 @@ def _history(raw):
     return dict(raw, plans=sorted(plans, key=lambda plan: plan["as_of"])), None
 
 
-def _slots(raw, where):
+def _slots(raw: Any, where: str) -> List[FreeSlots]:
     if not isinstance(raw, list):
         raise InputError(invalid(where, raw, "a list"))
     found = []
@@ -287,12 +306,12 @@ def _slots(raw, where):
     return sorted((one for one in found if one[1]), key=lambda one: (one[0], _order_of(one[2]), one[1]))
 
 
-def _order_of(until):
+def _order_of(until: Optional[int]) -> float:
     return math.inf if until is None else until
 
 
-def read_queue(queue, site):
-    """Return {(entry, shape): counts, "orphans": {"queued", "running"}}.
+def read_queue(queue: Any, site: Dict[str, Any]) -> Tuple[Counts, Dict[str, int]]:
+    """Return ({(entry, shape): counts}, {"queued", "running"} of the orphans).
 
     The keys of counts are queued, running, completing, sick, never_starts, oldest_queued_s, queued_ages, running_ages,
     and drained (the drain as text, or None).
@@ -300,20 +319,21 @@ def read_queue(queue, site):
     glideins whose start is not known are not in running_ages. {} without a reading. Entries that the site does not have
     are left out. Raises InputError.
     """
+    counts: Counts = {}
+    orphans = {"queued": 0, "running": 0}
     if not queue:
-        return {}
+        return counts, orphans
     if not isinstance(queue, dict):
         raise InputError(invalid("queue", queue, "a mapping"))
     if queue.get("site") != site["site"]:
         raise InputError(invalid("queue.site", queue.get("site"), f"{site['site']!r}, the site of this queue"))
-    counts = {"orphans": {"queued": 0, "running": 0}}
     if queue.get("orphans"):
-        counts["orphans"] = {key: _whole(queue["orphans"], key, "queue.orphans") for key in ("queued", "running")}
+        orphans = {key: _whole(queue["orphans"], key, "queue.orphans") for key in orphans}
     drains = check_drains("queue.drains", queue.get("drains"))
     for number, raw in enumerate(_list(queue, "entries", "queue.entries")):
         if not isinstance(raw, dict):
             raise InputError(invalid(f"queue.entries[{number}]", raw, "a mapping"))
-        key = (raw.get("entry"), raw.get("shape"))
+        key: Any = (raw.get("entry"), raw.get("shape"))
         if key[0] in site["entries"] and key[1] in site["entries"][key[0]]["shapes"]:
             where = f"queue.entries[{number}]"
             counts[key] = {state: _whole(raw, state, where) for state in _STATES}
@@ -327,10 +347,10 @@ def read_queue(queue, site):
             for state in ("queued", "running"):
                 name = f"{state}_since"
                 counts[key][f"{state}_ages"] = _ages(raw.get(name), queue.get("as_of"), f"{where}.{name}")
-    return counts
+    return counts, orphans
 
 
-def _ages(since, as_of, where):
+def _ages(since: Any, as_of: Any, where: str) -> Optional[List[Tuple[float, int]]]:
     """Return [(seconds, glideins)], by the clock of the login node; None when that is not known."""
     if since is None or not _is_number(as_of):
         return None
@@ -340,15 +360,15 @@ def _ages(since, as_of, where):
     return [(as_of - _whole(pair, "epoch", where), _whole(pair, "count", where)) for pair in named]
 
 
-def _list(mapping, key, where):
+def _list(mapping: Any, key: str, where: str) -> List[Any]:
     value = mapping.get(key) if isinstance(mapping, dict) else None
     if not isinstance(value, list):
         raise InputError(invalid(where, value, "a list"))
     return value
 
 
-def _whole(mapping, key, where, minimum=0):
-    value = mapping.get(key) if isinstance(mapping, dict) else None
+def _whole(mapping: Any, key: str, where: str, minimum: int = 0) -> int:
+    value: Any = mapping.get(key) if isinstance(mapping, dict) else None
     if not _is_whole(value, minimum):
         raise InputError(invalid(f"{where}.{key}", value, f"a whole number of at least {minimum}"))
     if value > MOST:
@@ -356,25 +376,25 @@ def _whole(mapping, key, where, minimum=0):
     return value
 
 
-def _text(mapping, key, where):
+def _text(mapping: Dict[str, Any], key: str, where: str) -> Optional[str]:
     value = mapping.get(key)
     if value is not None and not isinstance(value, str):
         raise InputError(invalid(f"{where}.{key}", value, "a text, or null"))
     return value or None
 
 
-def _mapping(mapping, key, where):
+def _mapping(mapping: Dict[str, Any], key: str, where: str) -> Dict[str, Any]:
     value = mapping.get(key)
     if value is not None and (not isinstance(value, dict) or not all(isinstance(name, str) for name in value)):
         raise InputError(invalid(f"{where}.{key}", value, "a mapping, or null"))
     return value or {}
 
 
-def _is_number(value):
+def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _is_whole(value, minimum=0):
+def _is_whole(value: Any, minimum: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
 
 
@@ -385,14 +405,14 @@ class Site(NamedTuple):
     htcondor: the (version, platform) of each tarball there; error: why the queue is not known, or None.
     """
 
-    config: dict
-    counts: dict
-    orphans: dict
-    htcondor: Any
-    error: Any
+    config: Dict[str, Any]
+    counts: Counts
+    orphans: Dict[str, int]
+    htcondor: Sequence[Sequence[str]]
+    error: Optional[str]
 
     @property
-    def name(self):
+    def name(self) -> str:
         """Return the name of the site."""
         return self.config["site"]
 
@@ -400,36 +420,43 @@ class Site(NamedTuple):
 class Pool(NamedTuple):
     """The input of one plan.
 
-    groups: of read_groups; idle: all idle jobs; idle_history: [[epoch, idle jobs]]; removals: [[epoch,
-    jobs]]; reported_attributes: names of the job attributes that groups are divided by; silent_schedds: names of
+    groups: of read_groups; idle: all idle jobs; idle_history: [(epoch, idle jobs)]; removals: [(epoch,
+    jobs)]; reported_attributes: names of the job attributes that groups are divided by; silent_schedds: names of
     schedds that did not answer, as text, or None; sites: each Site; supplied: of
     read_supply; supply_age_s: seconds since the supply was read; others_free: free slots of machines that
     are no glideins; core_hours: of read_core_hours; stale: why nothing may be changed, or None; stop: why no
     job is given a glidein, or None; job_limits: ConcurrencyLimits.
     """
 
-    groups: list
+    groups: List[Group]
     idle: int
-    idle_history: list
-    removals: list
-    reported_attributes: list
-    silent_schedds: Any
-    sites: list
-    supplied: dict
+    idle_history: List[Reading]
+    removals: List[Reading]
+    reported_attributes: List[str]
+    silent_schedds: Optional[str]
+    sites: List[Site]
+    supplied: Dict[Key, Dict[str, Any]]
     supply_age_s: float
-    others_free: list
-    core_hours: Any
-    stale: Any
-    stop: Any
-    job_limits: Any
+    others_free: List[FreeSlots]
+    core_hours: CoreHours
+    stale: Optional[str]
+    stop: Optional[str]
+    job_limits: ConcurrencyLimits
 
     @property
-    def queue_errors(self):
+    def queue_errors(self) -> Dict[str, str]:
         """Return {site: why its queue is not known}."""
         return {site.name: site.error for site in self.sites if site.error}
 
 
-def read_pool(demand, supply, sites, matcher, now_s, max_age_s):
+def read_pool(
+    demand: Dict[str, Any],
+    supply: Dict[str, Any],
+    sites: List[Dict[str, Any]],
+    matcher: Matcher,
+    now_s: float,
+    max_age_s: float,
+) -> Pool:
     """Return the Pool. The arguments are those of make_plan; matcher: classad.Matcher. Raises InputError."""
     groups = read_groups(demand)
     _check_unique(sites)
@@ -458,7 +485,7 @@ def read_pool(demand, supply, sites, matcher, now_s, max_age_s):
     )
 
 
-def read_sites(deployment, raw_sites):
+def read_sites(deployment: str, raw_sites: List[Dict[str, Any]]) -> Tuple[List[Dict[str, Any]], List[Dict[str, str]]]:
     """Return (sites for make_plan, errors of sites with an invalid configuration).
 
     raw_sites: definitions of sites.sites_of_play. Sites of one name are all left out, with one error: their glideins
@@ -491,7 +518,7 @@ def read_sites(deployment, raw_sites):
     return sites, errors
 
 
-def check_expressions(sites, matcher=None):
+def check_expressions(sites: Iterable[Dict[str, Any]], matcher: Optional[Matcher] = None) -> None:
     """Raise InputError that names each invalid accept_requirements. sites: of normalise_site."""
     matcher = matcher or Matcher()
     problems = []
@@ -506,20 +533,18 @@ def check_expressions(sites, matcher=None):
         raise InputError(problems)
 
 
-def _check_unique(sites):
+def _check_unique(sites: List[Dict[str, Any]]) -> None:
     names = [site["site"]["site"] for site in sites]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"sites: {', '.join(twice)} is listed more than once; expected each site once")
 
 
-def _site(site, queue, error):
+def _site(site: Dict[str, Any], queue: Optional[Dict[str, Any]], error: Optional[str]) -> Site:
     """Return the Site, with the error if its queue cannot be read. The arguments are those of make_plan's sites."""
-    counts = {}
-    if not error:
-        try:
-            counts = read_queue(queue, site)
-        except InputError as problem:
-            error = str(problem)
-    orphans = counts.pop("orphans", {"queued": 0, "running": 0})
-    return Site(site, counts, orphans, queue.get("htcondor", ()) if counts else (), error)
+    try:
+        counts, orphans = read_queue(None if error else queue, site)
+    except InputError as problem:
+        error = str(problem)
+        counts, orphans = read_queue(None, site)
+    return Site(site, counts, orphans, queue.get("htcondor", ()) if queue and counts else (), error)

@@ -10,10 +10,12 @@ The demand server divides its groups by the job attributes in the sites' accept_
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import (
+    Ad,
     Expression,
+    Matcher,
     at_time,
     conditions_of,
     is_text,
@@ -22,8 +24,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.cl
     spelling_of,
     whole,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import MOST
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import rounded_request
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import MOST, Group, Key, Site
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import Resources, rounded_request
+
+if TYPE_CHECKING:
+    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import Capacity
 
 # The demand server counts only such jobs.
 _EVERY_JOB = {"jobstatus": 1, "jobuniverse": 5}
@@ -65,26 +70,28 @@ class JobClass(NamedTuple):
     {key of a capacity: the job class there}, if requests, run time or limits depend on the machine.
     """
 
-    group: dict
+    group: Group
     group_id: str
     jobs: int
-    user: Any
+    user: Optional[str]
     leased: int
-    request: tuple
-    runtime_s: Any
-    until: Any
-    ad: dict
-    ad_error: Any
-    limits: Any = ()
-    unknown: Any = ()
-    variants: Any = ()
+    request: Resources
+    runtime_s: Optional[int]
+    until: Optional[float]
+    ad: Ad
+    ad_error: Optional[str]
+    limits: Dict[str, float] = {}
+    unknown: FrozenSet[str] = frozenset()
+    variants: Dict[Optional[Key], "JobClass"] = {}
 
-    def at(self, capacity):
+    def at(self, capacity: "Capacity") -> "JobClass":
         """Return the job class as it is beside the machines of a capacity."""
         return self.variants.get(capacity.key, self) if self.variants else self
 
 
-def job_classes_of(groups, matcher, sites, order, now_s):
+def job_classes_of(
+    groups: List[Group], matcher: Matcher, sites: List[Site], order: List[str], now_s: float
+) -> Tuple[JobClass, ...]:
     """Return the job classes of all groups in the order in which they are served (see options.ORDER_KEYS)."""
     by_user = _sites_refer_to_users(matcher, sites)
     found = []
@@ -96,7 +103,7 @@ def job_classes_of(groups, matcher, sites, order, now_s):
     return tuple(found)
 
 
-def order_key(group, order):
+def order_key(group: Group, order: List[str]) -> List[Any]:
     """Return the sort key of a group: by `order`, large values first (names with - before them: small values first).
 
     Among equals the oldest job is first; ids of jobs are compared as numbers.
@@ -115,7 +122,7 @@ def order_key(group, order):
     return [*key, _job_order(group["first_job"]), group["id"]]
 
 
-def request_of(group):
+def request_of(group: Group) -> Resources:
     """Return what one job of a group requests, in the order of RESOURCES.
 
     No startd matches a job when it has no memory or no disk left (WithinResourceLimits): each job needs some of both.
@@ -123,9 +130,9 @@ def request_of(group):
     return (group["cpus"], max(1, group["memory_mb"]), max(1, group["disk_mb"]), group["gpus"])
 
 
-def job_ad(group, now_s, user=None):
+def job_ad(group: Group, now_s: float, user: Optional[str] = None) -> Ad:
     """Return {name: value} of a job of the group: all that its conditions reach. Other attributes are undefined."""
-    ad = dict(_EVERY_JOB)
+    ad: Ad = dict(_EVERY_JOB)
     ad.update(
         currenttime=now_s,
         requestcpus=group["cpus"],
@@ -143,7 +150,7 @@ def job_ad(group, now_s, user=None):
     return ad
 
 
-def with_variants(job_class, capacities, matcher, now_s):
+def with_variants(job_class: JobClass, capacities: "Iterable[Capacity]", matcher: Matcher, now_s: float) -> JobClass:
     """Return the job class with its variants: its requests, run time and limits beside the machines of each capacity.
 
     A capacity whose machine ad is unknown has no variant.
@@ -153,11 +160,12 @@ def with_variants(job_class, capacities, matcher, now_s):
     values = {name: matcher.values(ad[name], ad) for name in by_machine if isinstance(ad.get(name), Expression)}
     if not values:
         return job_class
-    known = [one for one in capacities if one.ad is not None]
-    return job_class._replace(variants={one.key: _variant(job_class, one, values, now_s) for one in known})
+    return job_class._replace(
+        variants={one.key: _variant(job_class, one, one.ad, values, now_s) for one in capacities if one.ad is not None}
+    )
 
 
-def limit_names(text):
+def limit_names(text: Any) -> Dict[str, float]:
     """Return {concurrency limit: usage of one job} of ConcurrencyLimits such as "xlic,matlab:2"."""
     found = {}
     for part in text.replace(",", " ").lower().split() if isinstance(text, str) else ():
@@ -171,26 +179,31 @@ def limit_names(text):
     return found
 
 
-def is_job_attribute(name):
+def is_job_attribute(name: str) -> bool:
     """Return whether the name of an attribute (in lower case) is one that only jobs have."""
     return bool(_OF_JOBS.match(name))
 
 
-def _job_class(group, jobs, now_s, user=None, leased=0):
+def _job_class(group: Group, jobs: int, now_s: float, user: Optional[str] = None, leased: int = 0) -> JobClass:
     ad = job_ad(group, now_s, user)
     runtime_s = group["max_runtime_s"]
     until = None if runtime_s is None else now_s + runtime_s
     return JobClass(group, group["id"], jobs, user, leased, request_of(group), runtime_s, until, ad, _ad_error(ad))
 
 
-def _variant(job_class, capacity, values, now_s):
-    """Return the job class beside the machines of a capacity. values: {attribute: of Matcher.values}."""
+def _variant(
+    job_class: JobClass, capacity: "Capacity", machine: Ad, values: Dict[str, Callable[[Ad], Any]], now_s: float
+) -> JobClass:
+    """Return the job class beside the machines of a capacity.
+
+    machine: their ad; values: {attribute: of Matcher.values}.
+    """
     unknown = set()
 
-    def value(name):
+    def value(name: str) -> Any:
         if name not in values:
             return None
-        found = values[name](capacity.ad)
+        found = values[name](machine)
         if found is None:
             unknown.update(capacity.unknown(reached(whole(job_class.ad[name]), job_class.ad), job_class.ad))
         return found
@@ -216,11 +229,11 @@ def _variant(job_class, capacity, values, now_s):
     )
 
 
-def _is_quantity(value):
+def _is_quantity(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= MOST
 
 
-def _by_user(group, now_s):
+def _by_user(group: Group, now_s: float) -> List[JobClass]:
     """Return job classes by user. Jobs beyond those whose user is reported belong to no user that a site could name."""
     found, left = [], group["count"]
     for user, jobs in sorted(group["users"].items()):
@@ -232,7 +245,7 @@ def _by_user(group, now_s):
     return found + ([_job_class(group, left, now_s, None, leased)] if left or leased else [])
 
 
-def _ad_error(ad):
+def _ad_error(ad: Ad) -> Optional[str]:
     """Return why HTCondor could not hold such a job ad, or None."""
     for name, value in sorted(ad.items()):
         try:
@@ -244,7 +257,7 @@ def _ad_error(ad):
     return None
 
 
-def _is_valid(value):
+def _is_valid(value: Any) -> bool:
     if isinstance(value, dict):
         return all(is_text(name) and _is_valid(one) for name, one in value.items())
     if isinstance(value, list):
@@ -252,7 +265,7 @@ def _is_valid(value):
     return not isinstance(value, str) or is_text(value)
 
 
-def _job_order(job_id):
+def _job_order(job_id: Optional[str]) -> Tuple[int, int, int]:
     """Return the sort key of a job id "cluster.proc"; ids of another form come last."""
     cluster, _dot, proc = (job_id or "").partition(".")
     if cluster.isdigit() and proc.isdigit():
@@ -260,7 +273,7 @@ def _job_order(job_id):
     return (1, 0, 0)
 
 
-def _sites_refer_to_users(matcher, sites):
+def _sites_refer_to_users(matcher: Matcher, sites: List[Site]) -> bool:
     expressions = {
         entry["accept_requirements"]
         for site in sites
@@ -274,7 +287,7 @@ def _sites_refer_to_users(matcher, sites):
     )
 
 
-def accepted_attributes(sites):
+def accepted_attributes(sites: Iterable[Dict[str, Any]]) -> List[str]:
     """Return the names of job attributes in the accept_requirements of sites, [{"entries": {name: entry}}].
 
     At most MOST_NAMES, sorted. Names that an entry's `attributes` state are the machine's. Entries are as the operator
@@ -290,10 +303,10 @@ def accepted_attributes(sites):
     return [found[name] for name in sorted(found)][:MOST_NAMES]
 
 
-def _names(text, stated):
+def _names(text: str, stated: Any) -> Dict[str, str]:
     """Return {name in lower case: as it is spelled} of the job attributes that an expression refers to."""
     own = {str(name).lower() for name in stated} if isinstance(stated, Mapping) else set()
-    found = {}
+    found: Dict[str, str] = {}
     for condition in conditions_of(text):
         wanted = (condition.target | (condition.bare - own)) - _ALWAYS
         for token in condition.tokens:
@@ -302,7 +315,7 @@ def _names(text, stated):
     return found
 
 
-def unreported_hint(names, reported):
+def unreported_hint(names: List[str], reported: List[str]) -> str:
     """Return the hint for job attributes that the demand server does not report; "" if it reports them all.
 
     names: as an expression spells them; reported: names that its groups are divided by.

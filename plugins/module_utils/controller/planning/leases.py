@@ -3,20 +3,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Leases: the jobs that a plan requests leases on, and the plan's items when fewer are granted."""
 
+from typing import TYPE_CHECKING, Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Path
 from ansible_collections.glidein.ops.plugins.module_utils.errors import NoAnswerError, ServerError
+
+if TYPE_CHECKING:
+    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
+
+# Of one site: {entry: {group id: jobs}}.
+Jobs = Dict[str, Dict[str, int]]
 
 # The demand server accepts no more entries of a site in one request.
 _ENTRIES_MOST = 1000
 
 
-def lease_requests_of(plan, known=()):
+def lease_requests_of(plan: "Iterable[PlanItem]", known: Iterable[Path] = ()) -> Dict[str, Jobs]:
     """Return {site: {entry: {group id: jobs}}}: the jobs that starting, queued and new glideins are meant for.
 
     An entry without jobs is included with {}, which releases its lease. An entry whose queue is not known is left out,
     so that it keeps its lease. known: the (site, entry) pairs that the demand server lists. If one of them is no longer
     in the configuration of its site, its lease is released, too: no later request would replace it.
     """
-    requests, unknown = {}, set()
+    requests: Dict[str, Jobs] = {}
+    unknown = set()
     for item in plan:
         if item.counted is None:
             unknown.add(item.path)
@@ -24,20 +34,23 @@ def lease_requests_of(plan, known=()):
         entry = requests.setdefault(item.site, {}).setdefault(item.entry, {})
         for group, jobs in item.serves.items():
             entry[group] = entry.get(group, 0) + jobs
-    for site, entry in sorted(known):
-        if site in requests and (site, entry) not in unknown and len(requests[site]) < _ENTRIES_MOST:
-            requests[site].setdefault(entry, {})
+    for site, name in sorted(known):
+        if site in requests and (site, name) not in unknown and len(requests[site]) < _ENTRIES_MOST:
+            requests[site].setdefault(name, {})
     return requests
 
 
-def request_leases(requests, lease):
+def request_leases(
+    requests: Dict[str, Jobs], lease: Callable[[str, Jobs], Jobs]
+) -> Tuple[Dict[str, Jobs], Dict[str, ServerError]]:
     """Request the leases of several sites, {site: {entry: {group id: jobs}}}; return (granted, {site: error}).
 
     lease: a function of a site and its requests that returns what is granted to it, or raises ServerError; granted: of
     the sites that succeeded. Another of these sites may hold jobs until its own request, which asks for fewer, has been
     made. So each site that was granted less than it requested retries after all sites have made their requests.
     """
-    granted, errors = {}, {}
+    granted: Dict[str, Jobs] = {}
+    errors: Dict[str, ServerError] = {}
     short = sorted(requests)
     for _turn in range(2):
         for site in short:
@@ -58,13 +71,15 @@ def request_leases(requests, lease):
     return granted, errors
 
 
-def _is_short(requests, granted):
+def _is_short(requests: Jobs, granted: Jobs) -> bool:
     return any(
         jobs > granted.get(entry, {}).get(group, 0) for entry in requests for group, jobs in requests[entry].items()
     )
 
 
-def trim(plan, granted, limited=()):
+def trim(
+    plan: "Sequence[PlanItem]", granted: Mapping[str, Optional[Jobs]], limited: Container[str] = ()
+) -> "List[PlanItem]":
     """Return the plan's items with fewer new glideins where a site was granted less than the plan requests.
 
     plan: PlanItems; granted: {site: {entry: {group id: jobs}}} of the sites that made a request, {site: None} for a
@@ -98,7 +113,7 @@ def trim(plan, granted, limited=()):
     return trimmed[::-1]
 
 
-def _why_missing(site, granted, limited):
+def _why_missing(site: str, granted: Mapping[str, Optional[Jobs]], limited: Container[str]) -> Tuple[str, str]:
     """Return (clause of one job, clause of several jobs) without a lease."""
     if granted.get(site, {}) is None:
         return "has no lease", "have no lease"
@@ -106,17 +121,18 @@ def _why_missing(site, granted, limited):
     return f"is {why}", f"are {why}"
 
 
-def _without_jobs(item, lost, why):
+def _without_jobs(item: "PlanItem", lost: Dict[str, int], why: Tuple[str, str]) -> "PlanItem":
     """Return an item without jobs, {group id: jobs}, and without the new glideins that only they need."""
     waits = {group: (jobs - lost[group], each) for group, (jobs, each) in item.waits.items()}
     needed = item.overdue + _glideins(waits.values())
+    assert item.counted is not None
     queued = max(item.counted, min(item.queued, needed))
     fewer = f": {item.queued - queued} fewer to add" if queued < item.queued else ""
     jobs = sum(lost.values())
     return item.with_queued(queued, f"{jobs} of its jobs {why[0] if jobs == 1 else why[1]}{fewer}", waits)
 
 
-def _without_new_redundant(item):
+def _without_new_redundant(item: "PlanItem") -> "PlanItem":
     """Return an item without new redundant glideins, which `wanted` does not include."""
     if item.counted is None:
         return item
@@ -125,7 +141,7 @@ def _without_new_redundant(item):
     return item.with_queued(queued, note, item.waits) if queued < item.queued else item
 
 
-def _glideins(waits):
+def _glideins(waits: Iterable[Tuple[int, int]]) -> int:
     """Return how many glideins several kinds of jobs need together, [(jobs, jobs per glidein)].
 
     Each job counts as 1/(jobs per glidein) of a glidein. Only the rounding of a last job's memory is ignored.

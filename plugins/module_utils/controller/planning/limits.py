@@ -10,10 +10,28 @@ into the next period's budget; queued glideins may start at any time, so their w
 """
 
 import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import EntryShape
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
+    CoreHours,
+    Key,
+    Path,
+    Pool,
+    Site,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.room import Room, tightest_of
+
+if TYPE_CHECKING:
+    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.guard import UnprovenLimit
+    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
+
+# An entry, (site, entry), or a site, (site, None).
+BudgetPath = Tuple[str, Optional[str]]
+Budgets = Dict[BudgetPath, "Budget"]
+# (shape, kept, ordered): see Usage.
+_Used = Tuple[EntryShape, int, int]
 
 # queued: glideins that wait; total: glideins in the queue, waiting or running; per_cycle: glideins that this plan
 # orders; cores and gpus: those of all glideins in the queue.
@@ -37,27 +55,36 @@ class Usage(NamedTuple):
     {(site, entry): guard.UnprovenLimit}; budgets: of budgets_of.
     """
 
-    sites: Any
-    shapes: Any
-    kept: Any
-    ordered: Any
-    limits: dict
-    unproven: dict
-    budgets: dict = {}
+    sites: Sequence[Site]
+    shapes: Sequence[EntryShape]
+    kept: List[int]
+    ordered: List[int]
+    limits: Dict[str, int]
+    unproven: Dict[Path, "UnprovenLimit"]
+    budgets: Budgets = {}
 
     @classmethod
-    def of(cls, sites, shapes, kept, limits, unproven, budgets=()):
+    def of(
+        cls,
+        sites: Sequence[Site],
+        shapes: Sequence[EntryShape],
+        kept: List[int],
+        limits: Dict[str, int],
+        unproven: "Dict[Path, UnprovenLimit]",
+        budgets: "Optional[Dict[BudgetPath, Budget]]" = None,
+    ) -> "Usage":
         """Return the Usage; all glideins beyond those that are queued now are ordered by this plan."""
         numbers = zip(shapes, kept)
         ordered = [max(0, number - shape.counts["queued"]) if shape.counts else 0 for shape, number in numbers]
-        return cls(sites, shapes, kept, ordered, limits, unproven, dict(budgets))
+        return cls(sites, shapes, kept, ordered, limits, unproven, budgets or {})
 
 
 class Headroom:
     """The room for further glideins of each EntryShape within all limits. It shrinks as glideins are ordered."""
 
-    def __init__(self, usage):
-        by_entry, by_site = {}, {}
+    def __init__(self, usage: Usage) -> None:
+        by_entry: Dict[Path, List[_Used]] = {}
+        by_site: Dict[str, List[_Used]] = {}
         for shape, kept, ordered in zip(usage.shapes, usage.kept, usage.ordered):
             used = (shape, kept, ordered)
             by_entry.setdefault(shape.path, []).append(used)
@@ -67,7 +94,7 @@ class Headroom:
             shared[site.name] = _used(by_site.get(site.name, ()), site.orphans)
         deployment = [Room.of("deployment limit", usage.limits, _total(shared.values()))] if usage.limits else []
         budget_rooms = _budget_rooms(usage)
-        self._rooms = {}
+        self._rooms: Dict[Path, List[Union[Room, BudgetRoom]]] = {}
         for site in usage.sites:
             of_site = Room.of(f"{site.name} site limit", site.config["limits"], shared[site.name])
             for entry in site.config["entries"].values():
@@ -79,23 +106,23 @@ class Headroom:
                 of_budgets = [budget_rooms[one] for one in (path, (site.name, None)) if one in budget_rooms]
                 self._rooms[path] = [*rooms, of_site, *deployment, *of_budgets]
 
-    def left(self, shape):
+    def left(self, shape: EntryShape) -> Optional[int]:
         """Return how many more glideins of a shape all limits admit, or None for any number."""
         return 0 if shape.drained or shape.never_starts else tightest_of(self._rooms[shape.path], shape)[0]
 
-    def reason(self, shape):
-        """Return why no more glideins of a shape are ordered, as text of its tightest limit; None without limits."""
+    def reason(self, shape: EntryShape) -> str:
+        """Return why no more glideins of a shape are ordered than `left`, as text of its tightest limit."""
         if shape.drained:
             return f"{'/'.join(shape.path)} gets no new glidein while it is drained"
         return shape.never_starts or tightest_of(self._rooms[shape.path], shape)[1]
 
-    def take(self, shape, glideins):
+    def take(self, shape: EntryShape, glideins: int) -> None:
         """Subtract the room of further glideins of a shape."""
         for room in self._rooms[shape.path]:
             room.take(glideins, shape)
 
 
-def _budget_rooms(usage):
+def _budget_rooms(usage: Usage) -> "Dict[BudgetPath, BudgetRoom]":
     """Return {path: BudgetRoom}."""
     used = list(zip(usage.shapes, usage.kept))
     return {
@@ -104,13 +131,13 @@ def _budget_rooms(usage):
     }
 
 
-def _room_for_unproven(here, limit):
+def _room_for_unproven(here: Iterable[_Used], limit: "UnprovenLimit") -> Room:
     """Return the Room for glideins that have not proven that the entry works."""
     unproven = sum(kept + shape.starting + shape.late for shape, kept, _ordered in here if shape.counts)
     return Room({"unproven": limit.reason}, {"unproven": max(0, limit.glideins - unproven)})
 
 
-def _used(here, orphans=None):
+def _used(here: Iterable[_Used], orphans: Optional[Dict[str, int]] = None) -> Dict[str, int]:
     """Return what glideins use of limits. here: [(shape, kept, ordered)]; orphans: of unknown size, or None."""
     used = dict.fromkeys(LIMIT_KEYS, 0)
     for shape, kept, ordered in here:
@@ -126,7 +153,7 @@ def _used(here, orphans=None):
     return used
 
 
-def _glideins(shape, kept, ordered):
+def _glideins(shape: EntryShape, kept: int, ordered: int) -> Tuple[int, int, int]:
     """Return (glideins that wait, glideins that have started, glideins ordered by this plan).
 
     If the queue is not known, the last report or the collector shows more glideins; both numbers may be too low.
@@ -139,7 +166,7 @@ def _glideins(shape, kept, ordered):
     return kept + shape.counts["sick"], shape.counts["running"] + shape.counts["completing"], ordered
 
 
-def _total(all_used):
+def _total(all_used: Iterable[Dict[str, int]]) -> Dict[str, int]:
     total = dict.fromkeys(LIMIT_KEYS, 0)
     for used in all_used:
         for key in LIMIT_KEYS:
@@ -155,7 +182,7 @@ class Budget(NamedTuple):
     use until the end of the period, and after it; unknown: why used_s is not known, or None.
     """
 
-    path: tuple
+    path: BudgetPath
     core_hours: int
     name: str
     next_name: str
@@ -164,23 +191,23 @@ class Budget(NamedTuple):
     used_s: int = 0
     reserved_s: float = 0
     reserved_next_s: float = 0
-    unknown: Any = None
+    unknown: Optional[str] = None
 
     @property
-    def label(self):
+    def label(self) -> str:
         """Return the entry or site that the budget belongs to."""
         return "/".join(part for part in self.path if part)
 
-    def includes(self, shape):
+    def includes(self, shape: EntryShape) -> bool:
         """Return whether the budget is that of the shape's entry or site."""
         return shape.path[0] == self.path[0] and self.path[1] in (None, shape.path[1])
 
-    def costs(self, shape):
+    def costs(self, shape: EntryShape) -> Dict[str, float]:
         """Return {key: core-seconds} that a glidein of a shape which has not started may use at most."""
         walltime_s = shape.entry["walltime_s"]
         return {_NOW: shape.size[0] * min(walltime_s, self.end_s - self.now_s), _NEXT: shape.size[0] * walltime_s}
 
-    def room(self, here):
+    def room(self, here: Iterable[Tuple[EntryShape, int]]) -> "BudgetRoom":
         """Return the BudgetRoom. here: [(shape, queued glideins that stay or are ordered)] of the entry or site."""
         if self.unknown:
             why = f"{self.label} gets no new glidein while its used core-hours are not known ({self.unknown})"
@@ -201,30 +228,31 @@ class Budget(NamedTuple):
         return room
 
 
-class BudgetRoom(Room):
+class BudgetRoom:
     """The core-seconds that a budget leaves; below zero if it is exceeded."""
 
-    def __init__(self, budget, reasons, left):
-        super().__init__(reasons, left)
+    def __init__(self, budget: Budget, reasons: Dict[str, str], left: Dict[str, float]) -> None:
+        self.reasons = reasons
+        self.left = left
         self._budget = budget
 
-    def tightest(self, shape):
+    def tightest(self, shape: EntryShape) -> Tuple[int, str]:
         """Return (glideins of a shape that there is room for, key of the period that decides)."""
         costs = self._budget.costs(shape)
         return min((max(0, int(left // costs[key])), key) for key, left in self.left.items())
 
-    def take(self, glideins, shape):
+    def take(self, glideins: int, shape: EntryShape) -> None:
         """Subtract the core-seconds of glideins that have not started."""
         costs = self._budget.costs(shape)
         for key in self.left:
             self.left[key] -= glideins * costs[key]
 
 
-def budgets_of(pool, shapes, now_s):
+def budgets_of(pool: Pool, shapes: Sequence[EntryShape], now_s: float) -> Budgets:
     """Return {path: Budget} of the entries and sites that have one. pool: input.Pool; shapes: each EntryShape."""
-    budgets = {}
+    budgets: Budgets = {}
     for site in pool.sites:
-        raws = [((site.name, None), site.config.get("budget"))]
+        raws: List[Tuple[BudgetPath, Any]] = [((site.name, None), site.config.get("budget"))]
         raws += [((site.name, entry["name"]), entry.get("budget")) for entry in site.config["entries"].values()]
         for path, raw in raws:
             if raw:
@@ -232,7 +260,7 @@ def budgets_of(pool, shapes, now_s):
     return budgets
 
 
-def withdraw_beyond_budgets(shapes, budgets):
+def withdraw_beyond_budgets(shapes: Tuple[EntryShape, ...], budgets: Budgets) -> Tuple[EntryShape, ...]:
     """Return the shapes without the queued glideins that the budgets have no room for; the first shapes keep theirs."""
     if not budgets:
         return shapes
@@ -245,7 +273,7 @@ def withdraw_beyond_budgets(shapes, budgets):
     )
 
 
-def fit_in_budgets(wanted, budgets):
+def fit_in_budgets(wanted: List[Tuple[EntryShape, int]], budgets: Budgets) -> List[Tuple[int, Optional[str]]]:
     """Return [(queued glideins that the budgets have room for, why not more, or None)].
 
     wanted: [(shape, queued glideins)], in the order of preference. If the used core-hours are not known, all stay.
@@ -269,7 +297,7 @@ def fit_in_budgets(wanted, budgets):
     return found
 
 
-def with_budget_notes(items, shapes, budgets):
+def with_budget_notes(items: "List[PlanItem]", shapes: Sequence[EntryShape], budgets: Budgets) -> "List[PlanItem]":
     """Return the PlanItem of each shape with the state of its budgets as notes."""
     if not budgets:
         return items
@@ -285,17 +313,19 @@ def with_budget_notes(items, shapes, budgets):
     return after
 
 
-def unknown_budgets(budgets):
+def unknown_budgets(budgets: Budgets) -> Set[BudgetPath]:
     """Return the paths of the budgets whose used core-hours are not known."""
     return {path for path, budget in budgets.items() if budget.unknown}
 
 
-def is_budget_unknown(shape, paths):
+def is_budget_unknown(shape: EntryShape, paths: Set[BudgetPath]) -> bool:
     """Return whether the used core-hours of the shape's entry or site are not known. paths: of unknown_budgets."""
     return shape.path in paths or (shape.path[0], None) in paths
 
 
-def _budget(path, raw, shapes, core_hours, now_s):
+def _budget(
+    path: BudgetPath, raw: Dict[str, Any], shapes: Sequence[EntryShape], core_hours: CoreHours, now_s: float
+) -> Budget:
     """Return the Budget. core_hours: of input.read_core_hours."""
     (name, begin_s), (next_name, end_s) = _period(now_s, raw["per"]), _next_period(now_s, raw["per"])
     budget = Budget(path, raw["core_hours"], name, next_name, now_s, end_s)
@@ -309,7 +339,8 @@ def _budget(path, raw, shapes, core_hours, now_s):
     missing = ["/".join(shape.key) for shape in here if core_hours.rows.get(shape.key, {}).get("read_at") is None]
     if missing:
         return budget._replace(unknown=f"the demand server has no report of {listed(missing)} yet")
-    reserved_s = reserved_next_s = 0
+    reserved_s: float = 0
+    reserved_next_s: float = 0
     left_s = end_s - now_s
     for shape in here:
         for remaining_s, glideins in _remaining(shape):
@@ -322,7 +353,7 @@ def _budget(path, raw, shapes, core_hours, now_s):
     )
 
 
-def _remaining(shape):
+def _remaining(shape: EntryShape) -> List[Tuple[float, int]]:
     """Return [(seconds until the end of the walltime, running glideins)]; without a known start, the whole walltime."""
     if not shape.counts:
         return []
@@ -336,7 +367,7 @@ def _remaining(shape):
     return [*found, (walltime_s, left)]
 
 
-def _not_counted_yet(rows, here, now_s):
+def _not_counted_yet(rows: Dict[Key, Dict[str, Any]], here: List[EntryShape], now_s: float) -> float:
     """Return the core-seconds since the last reports, which the demand server will count with the next ones.
 
     rows: those of all sites; here: the shapes of the entry or site. As the server does, it takes the mean of the cores
@@ -352,7 +383,7 @@ def _not_counted_yet(rows, here, now_s):
     return total
 
 
-def _period(time_s, per):
+def _period(time_s: float, per: str) -> Tuple[str, int]:
     """Return (the month or year of a time as text, epoch seconds of its beginning)."""
     begin = datetime.datetime.fromtimestamp(time_s, datetime.timezone.utc).replace(
         day=1, hour=0, minute=0, second=0, microsecond=0
@@ -363,13 +394,13 @@ def _period(time_s, per):
     return f"{month}{begin.year}", int(begin.timestamp())
 
 
-def _next_period(time_s, per):
+def _next_period(time_s: float, per: str) -> Tuple[str, int]:
     begin_s = _period(time_s, per)[1]
     # The longest month or year and a day are in the next one.
     return _period(begin_s + (32 if per == "month" else 367) * 86400, per)
 
 
-def _note(budget, room, shape):
+def _note(budget: Budget, room: BudgetRoom, shape: EntryShape) -> str:
     name = "budget" if budget.path[1] else "site budget"
     if budget.unknown:
         return f"{name}: used core-hours are not known ({budget.unknown}): nothing is ordered, and queued glideins stay"
@@ -382,10 +413,10 @@ def _note(budget, room, shape):
     )
 
 
-def _hours(core_s):
+def _hours(core_s: float) -> str:
     hours = core_s / 3600
     return f"{hours:,.0f}" if hours >= 10 or not hours else f"{hours:.1f}"
 
 
-def _duration(seconds):
+def _duration(seconds: int) -> str:
     return f"{seconds // 3600} h" if seconds % 3600 == 0 else f"{-(-seconds // 60)} min"

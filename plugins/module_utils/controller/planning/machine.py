@@ -17,8 +17,13 @@ Resources are tuples in the order of RESOURCES. Disk is in whole MiB, so that on
 """
 
 import time
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Ad
 from ansible_collections.glidein.ops.plugins.module_utils.entries import lasts_s
+
+# What a slot has or a job requests, in the order of RESOURCES.
+Resources = Tuple[int, ...]
 
 # Of a startd of HTCondor 23.9 that glidein.sh configures. The system's version, CVMFS and containers are not included,
 # because they differ from site to site.
@@ -81,7 +86,14 @@ MEMORY_STEP_MB = 128
 SLOT_DISK_MB = 1
 
 
-def machine_ad(site, entry, shape_name, sample, now_s, htcondor=()):
+def machine_ad(
+    site: Dict[str, Any],
+    entry: Dict[str, Any],
+    shape_name: str,
+    sample: Optional[Ad],
+    now_s: float,
+    htcondor: Iterable[Sequence[str]] = (),
+) -> Ad:
     """Return {name: value}.
 
     site: result of normalise_site; entry: one of its entries; sample: attributes of an earlier glidein's ad, of any
@@ -120,7 +132,7 @@ def machine_ad(site, entry, shape_name, sample, now_s, htcondor=()):
     return ad
 
 
-def sampled_ad(sample):
+def sampled_ad(sample: Ad) -> Ad:
     """Return the ad of a machine that is known only by a sample of its attributes."""
     ad = dict(ASSUMED)
     ad.update((name.lower(), value) for name, value in sample.items())
@@ -131,17 +143,17 @@ def sampled_ad(sample):
     return ad
 
 
-def gpu_ad(ad):
+def gpu_ad(ad: Ad) -> Ad:
     """Return the ad in which RequireGPUs is evaluated: the common properties of a machine's GPUs, GPUs_X as X."""
     return {name[len(_GPU_PREFIX) :]: value for name, value in ad.items() if name.startswith(_GPU_PREFIX)}
 
 
-def is_unknown_name(ad, name):
+def is_unknown_name(ad: Ad, name: str) -> bool:
     """Return whether an attribute of a machine ad (in lower case) is a name that is unknown before the glidein runs."""
     return name in NAMES and ad.get(name) == NAMES[name]
 
 
-def _when_it_starts(now_s):
+def _when_it_starts(now_s: float) -> Ad:
     """Return the attributes that change with time, with the values of a startd that starts now.
 
     ClockMin and ClockDay are in the time zone of the node, which is not known: UTC is assumed.
@@ -162,7 +174,7 @@ def _when_it_starts(now_s):
     return ad
 
 
-def _sizes(shape):
+def _sizes(shape: Dict[str, Any]) -> Ad:
     kib = shape["disk_mb"] * 1024
     found = {}
     for name, value in zip(_SIZES, (shape["cpus"], shape["memory_mb"], kib, shape["gpus"])):
@@ -174,7 +186,7 @@ def _sizes(shape):
     return found
 
 
-def _is_of_any_shape(name, shape):
+def _is_of_any_shape(name: str, shape: Dict[str, Any]) -> bool:
     """Return whether an attribute of one shape's machine holds for another shape.
 
     Sizes do not, and properties of GPUs only hold for a shape with GPUs.
@@ -189,34 +201,34 @@ def _is_of_any_shape(name, shape):
     return bool(shape["gpus"]) or not name.startswith(("gpus", "cuda"))
 
 
-def rounded_request(request):
+def rounded_request(request: Resources) -> Resources:
     """Return a job's request as the startd rounds it."""
     cpus, memory_mb, disk_mb, gpus = request
     return (cpus, -(-memory_mb // MEMORY_STEP_MB) * MEMORY_STEP_MB, disk_mb, gpus)
 
 
-def fits(left, request):
+def fits(left: Resources, request: Resources) -> bool:
     """Return whether a slot with the resources `left` matches a job's request."""
     return left[0] >= request[0] and left[1] >= request[1] and left[2] >= request[2] and left[3] >= request[3]
 
 
-def jobs_per_slot(left, request):
+def jobs_per_slot(left: Resources, request: Resources) -> int:
     """Return how many jobs with this request a slot with the resources `left` holds."""
     return sum(_division(left, request)) if fits(left, request) else 0
 
 
-def part_of(size, request, parts):
+def part_of(size: Resources, request: Resources, parts: int) -> Resources:
     """Return one of `parts` equal parts of a slot, but no less than one job with this request needs of it."""
     return tuple(max(min(all_of_it, one), -(-all_of_it // parts)) for all_of_it, one in zip(size, request))
 
 
-def resources_left(left, request, jobs):
+def resources_left(left: Resources, request: Resources, jobs: int) -> Resources:
     """Return the resources that a slot with `left` has after so many jobs, at most `jobs_per_slot`."""
     whole = min(jobs, _division(left, request)[0])
     return _without(_without(left, rounded_request(request), whole), request, jobs - whole)
 
 
-def _division(left, request):
+def _division(left: Resources, request: Resources) -> Tuple[int, int]:
     """Return (jobs that get the rounded request, further jobs that get the request without rounding)."""
     rounded = rounded_request(request)
     whole = _most(left, rounded)
@@ -225,14 +237,14 @@ def _division(left, request):
     return whole, _most(_without(left, rounded, whole), request)
 
 
-def _most(left, request):
+def _most(left: Resources, request: Resources) -> int:
     cpus, memory_mb, disk_mb, gpus = request
     # The last job needs room for its request alone, not for the additional disk of its slot.
     most = min(left[0] // cpus, left[1] // memory_mb, (left[2] + SLOT_DISK_MB) // (disk_mb + SLOT_DISK_MB))
     return min(most, left[3] // gpus) if gpus else most
 
 
-def _without(left, request, jobs):
+def _without(left: Resources, request: Resources, jobs: int) -> Resources:
     cpus, memory_mb, disk_mb, gpus = request
     return (
         left[0] - jobs * cpus,

@@ -10,8 +10,13 @@ that are alike in the attributes that the expression refers to.
 
 import bisect
 import time
+from typing import TYPE_CHECKING, AbstractSet, Any, Dict, FrozenSet, Iterable, List, Optional, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import Capacity, EntryShape
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import (
+    Ad,
+    Condition,
+    Matcher,
     UnparsableError,
     conditions_of,
     frozen,
@@ -20,6 +25,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.cl
     spelled,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import (
+    JobClass,
     is_job_attribute,
     unreported_hint,
 )
@@ -28,6 +34,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES, longest_job_s
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
 
+if TYPE_CHECKING:
+    import classad2
+
 # HTCondor itself tests it when it makes the dynamic slot; condor_submit puts it into Requirements as well.
 GPU_CONDITIONS = conditions_of("countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= RequestGPUs")
 
@@ -35,14 +44,14 @@ GPU_CONDITIONS = conditions_of("countMatches(MY.RequireGPUs, TARGET.AvailableGPU
 _LATEST_S = 10**11
 
 
-def indices(mask):
+def indices(mask: int) -> List[int]:
     """Return the indices in a mask."""
     return [index for index, bit in enumerate(bin(mask)[:1:-1]) if bit == "1"]
 
 
-def conditions_of_class(job_class, matcher):
+def conditions_of_class(job_class: JobClass, matcher: Matcher) -> List[Condition]:
     """Return the conditions of the Requirements and RequireGPUs of a job class. Raises UnparsableError."""
-    found = []
+    found: List[Condition] = []
     if job_class.group["requirements"]:
         found += matcher.conditions(job_class.group["requirements"])
     if job_class.group["gpu_requirements"]:
@@ -54,35 +63,38 @@ def conditions_of_class(job_class, matcher):
 class Fit:
     """Matches job classes with capacities, and returns masks of them."""
 
-    def __init__(self, capacities, matcher):
+    def __init__(self, capacities: Tuple[Capacity, ...], matcher: Matcher) -> None:
         """capacities: each EntryShape, then each OtherMachines; matcher: classad.Matcher."""
         self.capacities = capacities
         self._matcher = matcher
         self._all = (1 << len(capacities)) - 1
         self._sizes = [
-            _Thresholds([one.size and one.size[number] for one in capacities]) for number in range(len(RESOURCES))
+            _Thresholds([one.size[number] if one.size else None for one in capacities])
+            for number in range(len(RESOURCES))
         ]
         self._bounds = [
             (_Thresholds(_accepted(capacities, resource, "max")), _Thresholds(_accepted(capacities, resource, "min")))
             for resource in RESOURCES
         ]
         # START takes only what ends before the glidein does.
-        self._longest = _Thresholds([one.entry and longest_job_s(one.entry) for one in capacities])
+        self._longest = _Thresholds([longest_job_s(one.entry) if one.entry else None for one in capacities])
         self._with_ad = sum(1 << index for index, one in enumerate(capacities) if one.ad is not None)
         # Of the others, a sample shows all attributes.
         self._incomplete = sum(
             1 << index for index, one in enumerate(capacities) if one.size and (one.size[3] or not one.supply["sample"])
         )
-        self._ads = {}
-        self._true_at = {}
+        self._ads: Dict[Optional[FrozenSet[str]], List[Tuple[Optional[classad2.ClassAd], int]]] = {}
+        self._true_at: Dict[Tuple[Any, ...], Tuple[int, int]] = {}
         self._accepting = self._accept_requirements()
-        self._passed_over = [index for index, one in enumerate(capacities) if one.size and one.supply["passed_over"]]
-        self._passed_over_groups = {}
+        self._passed_over = [
+            (index, one) for index, one in enumerate(capacities) if one.size and one.supply["passed_over"]
+        ]
+        self._passed_over_groups: Dict[str, int] = {}
         for index, one in enumerate(capacities):
             for group in one.passed_over_groups:
                 self._passed_over_groups[group] = self._passed_over_groups.get(group, 0) | 1 << index
 
-    def masks(self, job_class):
+    def masks(self, job_class: JobClass) -> Tuple[int, int]:
         """Return (capacities whose machines the negotiator would match with the jobs, those where it may do so).
 
         What jobs require of the latter is unknown until a glidein has registered there.
@@ -92,25 +104,21 @@ class Fit:
             unknown = [index for index, one in enumerate(self.capacities) if job_class.at(one).unknown]
             certain &= ~sum(1 << index for index in unknown)
         mask = self._by_size(job_class) & possible & ~self._passed_over_groups.get(job_class.group_id, 0)
-        for index in self._passed_over:
-            one = self.capacities[index]
+        for index, one in self._passed_over:
             if mask >> index & 1 and one.passed_over_for(job_class.at(one).request):
                 mask &= ~(1 << index)
         return mask & certain, mask & ~certain
 
-    def nearest_misses(self, job_class):
+    def nearest_misses(self, job_class: JobClass) -> List[EntryShape]:
         """Return the shapes where the jobs do not fit; first those that are large enough."""
         certain, possible = self.masks(job_class)
         fitting = certain | possible
         large = self._by_size(job_class) & ~fitting
-        return [
-            self.capacities[index]
-            for mask in (large, self._all & ~large & ~fitting)
-            for index in indices(mask)
-            if self.capacities[index].size
-        ]
+        others = self._all & ~large & ~fitting
+        missed = [self.capacities[index] for index in indices(large) + indices(others)]
+        return [one for one in missed if one.size]
 
-    def _by_size(self, job_class):
+    def _by_size(self, job_class: JobClass) -> int:
         if not job_class.variants:
             return self._where_large_enough(job_class)
         masks, mask = {}, 0
@@ -123,7 +131,7 @@ class Fit:
             mask |= masks[key] & (0 if variant.ad_error or one.ad is None else 1 << index)
         return mask
 
-    def _where_large_enough(self, job_class):
+    def _where_large_enough(self, job_class: JobClass) -> int:
         mask = self._all
         for asked, sizes in zip(job_class.request, self._sizes):
             mask &= sizes.at_least(asked)
@@ -133,7 +141,7 @@ class Fit:
             mask &= self._longest.at_least(job_class.runtime_s)
         return mask
 
-    def _by_expressions(self, job_class):
+    def _by_expressions(self, job_class: JobClass) -> Tuple[int, int]:
         """Return (capacities where all conditions are true, those where none is known to be false)."""
         try:
             conditions = conditions_of_class(job_class, self._matcher)
@@ -151,7 +159,7 @@ class Fit:
                 possible &= ~others
         return certain & possible, possible
 
-    def _where(self, condition, ad):
+    def _where(self, condition: Condition, ad: Ad) -> Tuple[int, int]:
         """Return the capacities (of those with a known ad) where a condition of a job ad is (true, unknown)."""
         own = parts(condition, ad, {})[0]
         key = (condition.text, frozen(own))
@@ -169,36 +177,36 @@ class Fit:
             self._true_at[key] = (true, sum(1 << index for index in unknown))
         return self._true_at[key]
 
-    def _ads_by(self, names):
+    def _ads_by(self, names: Optional[FrozenSet[str]]) -> "List[Tuple[Optional[classad2.ClassAd], int]]":
         """Return [(part of a machine ad, as Matcher.ad, mask of the capacities that have it)].
 
         names: those of the attributes that matter, None for all.
         """
         if names not in self._ads:
-            classes = {}
+            classes: Dict[Tuple[Any, ...], Tuple[Ad, int]] = {}
             for index in indices(self._with_ad):
-                ad = self.capacities[index].ad
+                ad = self.capacities[index].ad or {}
                 part = ad if names is None else {name: ad[name] for name in names if name in ad}
-                known = classes.setdefault(frozen(part), [part, 0])
-                known[1] |= 1 << index
+                key = frozen(part)
+                classes[key] = (part, classes.get(key, (part, 0))[1] | 1 << index)
             self._ads[names] = [(self._matcher.ad(part), mask) for part, mask in classes.values()]
         return self._ads[names]
 
-    def _accept_requirements(self):
+    def _accept_requirements(self) -> List[Tuple[str, Ad, int]]:
         """Return [(accept_requirements, part of the machine ad that it refers to, mask)] of entries that have any."""
-        classes = {}
+        classes: Dict[Tuple[Any, ...], Tuple[str, Ad, int]] = {}
         for index, capacity in enumerate(self.capacities):
-            expression = capacity.entry and capacity.entry["accept_requirements"]
-            if not expression:
+            if not capacity.entry or not capacity.entry["accept_requirements"]:
                 continue
-            own = {}
+            expression = capacity.entry["accept_requirements"]
+            own: Ad = {}
             for condition in self._matcher.conditions(expression):
                 own.update(parts(condition, capacity.ad, {})[0])
-            known = classes.setdefault((expression, frozen(own)), [expression, own, 0])
-            known[2] |= 1 << index
-        return [tuple(known) for known in classes.values()]
+            key = (expression, frozen(own))
+            classes[key] = (expression, own, classes.get(key, (expression, own, 0))[2] | 1 << index)
+        return list(classes.values())
 
-    def _accepts(self, expression, own, job_class):
+    def _accepts(self, expression: str, own: Ad, job_class: JobClass) -> bool:
         return all(
             self._matcher.holds(condition, own, job_class.ad) for condition in self._matcher.conditions(expression)
         )
@@ -207,9 +215,9 @@ class Fit:
 class _Thresholds:
     """Masks of capacities by one of their values. Capacities whose value is None are in every mask."""
 
-    def __init__(self, values):
+    def __init__(self, values: Iterable[Optional[int]]) -> None:
         self._always = 0
-        by_value = {}
+        by_value: Dict[int, int] = {}
         for index, value in enumerate(values):
             if value is None:
                 self._always |= 1 << index
@@ -223,17 +231,17 @@ class _Thresholds:
         for number in range(len(self._values) - 1, -1, -1):
             self._from[number] = self._from[number + 1] | by_value[self._values[number]]
 
-    def at_least(self, bound):
+    def at_least(self, bound: int) -> int:
         """Return the capacities whose value is `bound` or more."""
         return self._always | self._from[bisect.bisect_left(self._values, bound)]
 
-    def at_most(self, bound):
+    def at_most(self, bound: int) -> int:
         """Return the capacities whose value is `bound` or less."""
         return self._always | self._to[bisect.bisect_right(self._values, bound)]
 
 
-def _accepted(capacities, resource, bound):
-    return [capacity.entry and capacity.entry["accept"].get(resource, {}).get(bound) for capacity in capacities]
+def _accepted(capacities: Iterable[Capacity], resource: str, bound: str) -> List[Optional[int]]:
+    return [one.entry["accept"].get(resource, {}).get(bound) if one.entry else None for one in capacities]
 
 
 class Misfits:
@@ -243,11 +251,11 @@ class Misfits:
     the server does not report them.
     """
 
-    def __init__(self, matcher, reported):
+    def __init__(self, matcher: Matcher, reported: List[str]) -> None:
         self._matcher = matcher
         self._reported = reported
 
-    def reason(self, job_class, shape):
+    def reason(self, job_class: JobClass, shape: EntryShape) -> Optional[str]:
         """Return None if a glidein of the shape can run the jobs, else why not."""
         here = job_class.at(shape)
         return (
@@ -258,12 +266,12 @@ class Misfits:
             or _passed_over(here, shape)
         )
 
-    def is_passed_over(self, job_class, shape):
+    def is_passed_over(self, job_class: JobClass, shape: EntryShape) -> bool:
         """Return whether only the negotiator's decision keeps the jobs away, although they fit."""
         here = job_class.at(shape)
         return _passed_over(here, shape) is not None and self.reason(job_class, shape) == _passed_over(here, shape)
 
-    def unknown(self, job_class, shape):
+    def unknown(self, job_class: JobClass, shape: EntryShape) -> List[str]:
         """Return the names of machine attributes that decide whether the jobs fit, and that no source knows yet."""
         found = set(job_class.at(shape).unknown)
         for condition in conditions_of_class(job_class, self._matcher):
@@ -271,12 +279,12 @@ class Misfits:
                 found.update(_unknown(condition, job_class, shape))
         return sorted(found)
 
-    def _not_accepted(self, job_class, shape):
+    def _not_accepted(self, job_class: JobClass, shape: EntryShape) -> Optional[str]:
         expression = shape.entry["accept_requirements"]
         for condition in self._matcher.conditions(expression) if expression else ():
             if not self._matcher.holds(condition, shape.ad, job_class.ad):
-                names = (condition.target | (condition.bare - set(shape.ad))) - set(job_class.ad)
-                names = spelled(condition, names)
+                missing = (condition.target | (condition.bare - set(shape.ad))) - set(job_class.ad)
+                names = spelled(condition, missing)
                 return (
                     f"accept_requirements wants {_shortened(condition.original)}"
                     + _unknown_names(names, "of these jobs")
@@ -284,7 +292,7 @@ class Misfits:
                 )
         return None
 
-    def _not_required(self, job_class, shape):
+    def _not_required(self, job_class: JobClass, shape: EntryShape) -> Optional[str]:
         try:
             conditions = conditions_of_class(job_class, self._matcher)
         except UnparsableError as error:
@@ -299,7 +307,7 @@ class Misfits:
                 )
         return None
 
-    def _gpus_not_required(self, job_class, shape):
+    def _gpus_not_required(self, job_class: JobClass, shape: EntryShape) -> str:
         gpus = shape.ad.get("availablegpus")
         text = f"RequireGPUs wants {_shortened(job_class.group['gpu_requirements'])}"
         if not gpus:
@@ -318,19 +326,19 @@ class Misfits:
         return text + _unknown_names(names, "of its GPUs") + f": state {stated} in the entry's attributes"
 
 
-def _unknown(condition, job_class, shape):
+def _unknown(condition: Condition, job_class: JobClass, shape: EntryShape) -> List[str]:
     """Return the names of a condition's machine attributes that no source knows, as _named."""
     condition = reached(condition, job_class.ad)
     return _named(condition, shape.unknown(condition, job_class.ad))
 
 
-def _named(condition, names):
+def _named(condition: Condition, names: AbstractSet[str]) -> List[str]:
     """Return names (in lower case): those in the condition's text first, spelled as there, then the others."""
     in_text = spelled(condition, names)
     return in_text + sorted(names - {name.lower() for name in in_text})
 
 
-def _passed_over(job_class, shape):
+def _passed_over(job_class: JobClass, shape: EntryShape) -> Optional[str]:
     """Return how the negotiator passed these jobs over here, or None."""
     found = shape.passed_over_for(job_class.request)
     if found:
@@ -342,7 +350,7 @@ def _passed_over(job_class, shape):
     return f"the negotiator left these jobs idle beside free glideins there; none is ordered before {utc(row['until'])}"
 
 
-def _too_large(job_class, shape):
+def _too_large(job_class: JobClass, shape: EntryShape) -> Optional[str]:
     """Return which request or run time the entry and shape do not admit, or None."""
     request = dict(zip(RESOURCES, job_class.request))
     for resource, bounds in sorted(shape.entry["accept"].items()):
@@ -360,19 +368,19 @@ def _too_large(job_class, shape):
     return None
 
 
-def _amount(number, resource):
+def _amount(number: int, resource: str) -> str:
     """Return an amount of one of RESOURCES as text."""
     if resource in ("cpus", "gpus"):
         return count(number, resource[:-1])
     return f"{number} MB of {resource[: -len('_mb')]}"
 
 
-def _deferral(condition, job):
+def _deferral(condition: Condition, job: Ad) -> Optional[str]:
     """Return when deferred jobs may start, if that is what the condition of a job ad is about; else None.
 
     condor_submit adds such conditions to Requirements of jobs with deferral_time or cron_hour and the like.
     """
-    deferred_s = job.get("deferraltime")
+    deferred_s: Any = job.get("deferraltime")
     if "deferraltime" not in condition.bare | condition.my or not _is_number(deferred_s):
         return None
     prepare_s, interval_s, window_s = (
@@ -388,17 +396,17 @@ def _deferral(condition, job):
     return None
 
 
-def _clock(time_s, now_s):
+def _clock(time_s: float, now_s: float) -> str:
     """Return epoch seconds as a time of day in UTC, with the date if it is not today's."""
     day, time_of_day = time.strftime("%Y-%m-%d", time.gmtime(time_s)), time.strftime("%H:%M UTC", time.gmtime(time_s))
     return time_of_day if day == time.strftime("%Y-%m-%d", time.gmtime(now_s)) else f"{day} {time_of_day}"
 
 
-def _is_number(value):
+def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LATEST_S
 
 
-def _why_false(condition, job, machine):
+def _why_false(condition: Condition, job: Ad, machine: Ad) -> str:
     """Return why a condition of the job ad is not true for the machine ad, as far as the ads show it."""
     condition = reached(condition, job)
     missing = condition.bare - set(job) - set(machine)
@@ -412,18 +420,18 @@ def _why_false(condition, job, machine):
     return text + _unknown_names(_named(condition, of_jobs), "of these jobs") or _values(condition, job, machine)
 
 
-def _unknown_names(names, whose):
+def _unknown_names(names: List[str], whose: str) -> str:
     if not names:
         return ""
     return f", and {', '.join(names)} {'is' if len(names) == 1 else 'are'} not known {whose}"
 
 
-def _values(condition, own, other):
+def _values(condition: Condition, own: Ad, other: Ad) -> str:
     """Return the values of the other ad that a condition has looked at, as text."""
     theirs = parts(condition, own, other)[1]
     values = [f"{name} is {value!r}" for name, value in sorted(theirs.items()) if not isinstance(value, (list, dict))]
     return f"; there {', '.join(values[:3])}" if values else ""
 
 
-def _shortened(text):
+def _shortened(text: str) -> str:
     return text if len(text) <= 120 else text[:117] + "..."

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The options of the plan, which hold for the whole deployment: argument spec, defaults and ranges."""
 
+from typing import Any, Dict, Optional
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import LIMIT_KEYS
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -27,7 +29,7 @@ _LEAST = {"ramp_first": 1, "probe_failures": 1, "jump_factor": 2, "jump_least": 
 LIMITS = "glidein_deployment_limits"
 
 
-def plan_argument_spec():
+def plan_argument_spec() -> Dict[str, Dict[str, Any]]:
     """Return the argument spec of the variables that options_of reads."""
     guard = {"enabled": {"type": "bool", "default": True}}
     for key, default in GUARD.items():
@@ -41,7 +43,7 @@ def plan_argument_spec():
     }
 
 
-def options_of(variables):
+def options_of(variables: Dict[str, Any]) -> Dict[str, Any]:
     """Return the options of make_plan. variables: checked by plan_argument_spec."""
     guard = variables["glidein_guard"]
     return {
@@ -54,7 +56,7 @@ def options_of(variables):
     }
 
 
-def plan_options(raw=None):
+def plan_options(raw: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
     """Return {"allocation", "order", "limits", "guard": mapping or None} with defaults. Raises InputError.
 
     raw: of options_of; guard: False switches it off.
@@ -72,10 +74,10 @@ def plan_options(raw=None):
     return {"allocation": raw.get("allocation") or "priority", "order": order, "limits": limits, "guard": guard}
 
 
-def _problem(where, number, least):
+def _problem(where: str, number: int, least: int) -> str:
     return invalid(where, number, f"a whole number of at least {least}")
 
 
-def _option(key):
+def _option(key: str) -> str:
     """Return the key of glidein_guard that sets a key of GUARD."""
     return key[:-2] if key.endswith("_s") else key

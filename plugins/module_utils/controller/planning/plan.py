@@ -6,8 +6,7 @@
 Each stage takes values and returns new ones.
 """
 
-from collections import Counter
-from typing import NamedTuple, Optional
+from typing import Any, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import guard
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.assign import (
@@ -25,15 +24,22 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
     NEW,
     OVERDUE,
     QUEUED,
+    Capacity,
+    EntryShape,
     entry_shapes,
     other_machines,
     withdraw_drained,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_pool
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import job_classes_of, with_variants
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Key, Path, Pool, read_pool
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import (
+    JobClass,
+    job_classes_of,
+    with_variants,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import lease_requests_of
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import (
+    Budgets,
     Usage,
     budgets_of,
     is_budget_unknown,
@@ -41,7 +47,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.li
     with_budget_notes,
     withdraw_beyond_budgets,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import jobs_per_slot, part_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import (
+    Resources,
+    jobs_per_slot,
+    part_of,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import Fit, Misfits
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import plan_options
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.reasons import (
@@ -72,46 +82,47 @@ class PlanItem(NamedTuple):
     long_queued: int = 0  # overdue ones among the counted, on which the plan does not rely
     cpus: int = 1  # cores of a glidein
     registered: int = 0  # glideins that the collector knows
-    jobs: dict = {}  # {kind of slot: jobs that have one}
-    serves: dict = {}  # {group id: jobs} of starting, queued and new glideins
-    waits: dict = {}  # {group id: (jobs, jobs per glidein)} of queued and new glideins
-    redundant: dict = {}  # {group id: jobs} of redundant glideins
+    jobs: Dict[str, int] = {}  # {kind of slot: jobs that have one}
+    serves: Dict[str, int] = {}  # {group id: jobs} of starting, queued and new glideins
+    waits: Dict[str, Tuple[int, int]] = {}  # {group id: (jobs, jobs per glidein)} of queued and new glideins
+    redundant: Dict[str, int] = {}  # {group id: jobs} of redundant glideins
     unused: int = 0  # queued glideins that no job needs
     limited_by: Optional[str] = None  # why jobs that fit get no more glideins, as text
     text: str = ""  # the reason without the notes
-    notes: tuple = ()  # what changed the decision afterwards, as text
+    notes: Tuple[str, ...] = ()  # what changed the decision afterwards, as text
 
     @property
-    def key(self):
+    def key(self) -> Key:
         """Return (site, entry, shape)."""
         return self.site, self.entry, self.shape
 
     @property
-    def path(self):
+    def path(self) -> Path:
         """Return (site, entry)."""
         return self.site, self.entry
 
     @property
-    def overdue(self):
+    def overdue(self) -> int:
         """Return how many overdue glideins stay: the newest are cancelled first."""
         return min(self.long_queued, self.queued)
 
     @property
-    def added(self):
+    def added(self) -> int:
         """Return the number of glideins to submit; below zero, of queued ones to cancel. The queue must be known."""
+        assert self.counted is not None
         return self.queued - self.counted
 
     @property
-    def present(self):
+    def present(self) -> Optional[int]:
         """Return the number of glideins that should be queued or running; None if the queue is not known."""
         return None if self.running is None else self.queued + self.running
 
     @property
-    def reason(self):
+    def reason(self) -> str:
         """Return the reason with the notes."""
         return "; ".join([self.text, *self.notes])
 
-    def with_queued(self, queued, note, waits=None):
+    def with_queued(self, queued: int, note: str, waits: Optional[Dict[str, Tuple[int, int]]] = None) -> "PlanItem":
         """Return the item with so many glideins queued, and a note unless the number stays.
 
         waits: the jobs that they are for, if the jobs have changed; by default, those that are taken away lose theirs.
@@ -130,12 +141,12 @@ class PlanItem(NamedTuple):
             notes=(*self.notes, note),
         )
 
-    def result(self):
+    def result(self) -> Dict[str, Any]:
         """Return the item in plain containers, for a result of Ansible. PlanItem(**result) is the item again."""
         waits = {group: list(wait) for group, wait in self.waits.items()}
         return dict(self._asdict(), waits=waits, notes=list(self.notes))
 
-    def order(self):
+    def order(self) -> Dict[str, Any]:
         """Return the item of the module glideins: what the login node needs to act and to report."""
         return {
             "entry": self.entry,
@@ -148,13 +159,21 @@ class PlanItem(NamedTuple):
             "reason": self.reason,
         }
 
-    def _shared_waits(self, queued):
+    def _shared_waits(self, queued: int) -> Dict[str, Tuple[int, int]]:
         """Return the waits of fewer queued glideins. Overdue ones serve no job."""
         before, after = max(1, self.queued - self.overdue), max(0, queued - self.overdue)
         return {group: (min(jobs * after // before, after * each), each) for group, (jobs, each) in self.waits.items()}
 
 
-def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=None):
+def make_plan(
+    demand: Dict[str, Any],
+    supply: Dict[str, Any],
+    sites: List[Dict[str, Any]],
+    now_s: float,
+    max_age_s: float,
+    explain: Optional[str] = None,
+    options: Optional[Dict[str, Any]] = None,
+) -> Dict[str, Any]:
     """Plan for all sites at once: a pure function.
 
     demand, supply: results of get_demand and get_supply; sites: list of {"site": normalise_site result, "queue": result
@@ -177,18 +196,19 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     misfits = Misfits(matcher, pool.reported_attributes)
     limits = JobLimits()
 
-    def limit_reached(job_class, shape):
+    def limit_reached(job_class: JobClass, shape: EntryShape) -> Optional[str]:
         name = limits.reached(job_class.at(shape))
         return pool.job_limits.text(name) if name else None
 
+    unserved_at: Dict[str, Dict[str, str]] = {}
     if pool.stop:
         items = [without_jobs(shape, shape.queued if pool.stale else 0) for shape in shapes]
-        unserved, unserved_at = {(group["id"], pool.stop): group["count"] for group in pool.groups}, {}
+        unserved = {(group["id"], pool.stop): group["count"] for group in pool.groups}
     else:
         budgets = budgets_of(pool, shapes, now_s)
         shapes = withdraw_beyond_budgets(withdraw_drained(guard.withdraw(shapes, findings)), budgets)
         fit = Fit(shapes + other_machines(pool, shapes), matcher)
-        job_classes = [with_variants(job_class, fit.capacities, matcher, now_s) for job_class in job_classes]
+        job_classes = tuple(with_variants(one, fit.capacities, matcher, now_s) for one in job_classes)
         masks = [fit.masks(job_class) for job_class in job_classes]
         matches, doubts = [certain for certain, _doubt in masks], [doubt for _certain, doubt in masks]
         outcome = _assign_jobs(job_classes, matches, doubts, fit.capacities, shapes, pool, findings, settings, budgets)
@@ -216,7 +236,7 @@ def make_plan(demand, supply, sites, now_s, max_age_s, explain=None, options=Non
     }
 
 
-def _with_text(item, shape, pool):
+def _with_text(item: PlanItem, shape: EntryShape, pool: Pool) -> PlanItem:
     """Return an item with its reason."""
     if item.counted is None:
         why = pool.queue_errors.get(item.site) or "no reading of the queue was given"
@@ -226,7 +246,7 @@ def _with_text(item, shape, pool):
     return item._replace(text=item_text(item, shape, pool.silent_schedds))
 
 
-def _invalid_histories(shapes):
+def _invalid_histories(shapes: Sequence[EntryShape]) -> List[str]:
     """Return a note for each shape whose history is invalid."""
     return [
         f"{'/'.join(shape.key)}: the demand server's history of it is invalid ({shape.supply['history_error']}): "
@@ -239,13 +259,23 @@ def _invalid_histories(shapes):
 class _Outcome(NamedTuple):
     """The jobs with their slots, and the ordered glideins. queued: glideins that should be queued, by shape."""
 
-    queued: list
+    queued: List[int]
     subtracted: Subtracted
     packed: Packed
     redundant: Redundant
 
 
-def _assign_jobs(job_classes, matches, doubts, capacities, shapes, pool, findings, settings, budgets):
+def _assign_jobs(
+    job_classes: Sequence[JobClass],
+    matches: List[int],
+    doubts: List[int],
+    capacities: Sequence[Capacity],
+    shapes: Sequence[EntryShape],
+    pool: Pool,
+    findings: guard.Findings,
+    settings: Dict[str, Any],
+    budgets: Budgets,
+) -> _Outcome:
     """Subtract, limit and pack, and return the _Outcome.
 
     The planned glideins are planned again as if they were queued, until nothing changes: the next plan, which finds
@@ -272,7 +302,9 @@ def _assign_jobs(job_classes, matches, doubts, capacities, shapes, pool, finding
     return _Outcome(queued, subtracted, packed, extra)
 
 
-def _without_surplus(shapes, queued, unused, silent_schedds, budgets):
+def _without_surplus(
+    shapes: Sequence[EntryShape], queued: List[int], unused: List[int], silent_schedds: Optional[str], budgets: Budgets
+) -> List[int]:
     """Return the queued glideins by shape without those that no job needs.
 
     If a schedd did not answer, its jobs may need those that are in the queue: only newly planned ones go. The same
@@ -290,7 +322,7 @@ def _without_surplus(shapes, queued, unused, silent_schedds, budgets):
     ]
 
 
-def without_jobs(shape, queued):
+def without_jobs(shape: EntryShape, queued: int) -> PlanItem:
     """Return the item of a shape that gets no jobs. shape: capacity.EntryShape."""
     site, entry, name = shape.key
     item = PlanItem(
@@ -306,15 +338,22 @@ def without_jobs(shape, queued):
     )
 
 
-def decided_items(shapes, job_classes, queued, subtracted, packed, redundant):
+def decided_items(
+    shapes: Sequence[EntryShape],
+    job_classes: Sequence[JobClass],
+    queued: List[int],
+    subtracted: Subtracted,
+    packed: Packed,
+    redundant: Redundant,
+) -> List[PlanItem]:
     """Return the item of each shape before the guard.
 
     queued: by shape; subtracted, packed, redundant: the results of these stages.
     Redundant glideins do not count as wanted, so that the guard does not keep them once their jobs have started.
     """
-    jobs = [Counter() for _shape in shapes]
-    serves = [Counter() for _shape in shapes]
-    waits = [Counter() for _shape in shapes]
+    jobs: List[Counter[str]] = [Counter() for _shape in shapes]
+    serves: List[Counter[str]] = [Counter() for _shape in shapes]
+    waits: List[Counter[str]] = [Counter() for _shape in shapes]
     classes = {}
     for number, index, kind, placed in subtracted.placements + packed.placements:
         if index >= len(shapes):
@@ -345,10 +384,10 @@ def decided_items(shapes, job_classes, queued, subtracted, packed, redundant):
     ]
 
 
-def _per_glidein(shape, request):
+def _per_glidein(shape: EntryShape, request: Resources) -> int:
     return jobs_per_slot(part_of(shape.size, request, shape.parts), request)
 
 
-def _notes(shape, redundant):
+def _notes(shape: EntryShape, redundant: int) -> Tuple[str, ...]:
     notes = (shape.withdrawn,) if shape.withdrawn else ()
     return (*notes, f"{redundant} redundant") if redundant else notes

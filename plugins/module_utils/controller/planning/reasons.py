@@ -3,18 +3,29 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Explain: the reasons of the plan's decisions, and of the jobs that are not served, as text."""
 
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.assign import Packed, Unplaced
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
     FREE,
     NEW,
     OVERDUE,
     QUEUED,
     STARTING,
+    EntryShape,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import JobClass
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import jobs_per_slot
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import indices
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import Fit, Misfits, indices
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count, listed
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+
+if TYPE_CHECKING:
+    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
+
+# A function of job class and shape that returns the concurrency limit reached there, or None.
+LimitReached = Callable[[JobClass, EntryShape], Optional[str]]
 
 # The reason of an item whose queue is not known. What follows says why.
 KEPT = "kept as it is, because its queue is not known"
@@ -29,21 +40,33 @@ _MOST_SICK_REASONS = 3
 _MOST_EXPLAINED = 20
 
 
-def unserved_jobs(job_classes, matches, doubts, items, shapes, packed, fit, misfits, limit_reached):
+def unserved_jobs(
+    job_classes: Sequence[JobClass],
+    matches: List[int],
+    doubts: List[int],
+    items: "List[PlanItem]",
+    shapes: Sequence[EntryShape],
+    packed: Packed,
+    fit: Fit,
+    misfits: Misfits,
+    limit_reached: LimitReached,
+) -> Tuple[Dict[Tuple[str, str], int], Dict[str, Dict[str, str]]]:
     """Return ({(group id, reason): jobs} without a glidein, {group id: {site: reason}} of the largest groups of them).
 
     matches: the mask of each job class; doubts: the mask where its jobs may fit; items, shapes: the PlanItem of each
     EntryShape; packed: assign.Packed; limit_reached: a function of job class and shape that returns the concurrency
     limit reached there, or None.
     """
-    left, at_sites = {}, {}
+    left: Dict[Tuple[str, str], int] = {}
+    at_sites: Dict[str, Dict[str, str]] = {}
     largest = set(sorted((one.jobs for one in packed.unplaced), reverse=True)[:_MOST_EXPLAINED])
     for job_class, mask, doubt, unplaced in zip(job_classes, matches, doubts, packed.unplaced):
         if not unplaced.jobs:
             continue
         group_id = job_class.group_id
         fitting = [index for index in indices(mask | doubt) if index < len(shapes)]
-        reached = {limit_reached(job_class, shapes[index]) for index in fitting} - {None}
+        limits = [limit_reached(job_class, shapes[index]) for index in fitting]
+        reached = {limit for limit in limits if limit}
         why = _why_left(job_class, unplaced, fitting, mask, sorted(reached), shapes, packed, fit, misfits)
         left[group_id, why] = left.get((group_id, why), 0) + unplaced.jobs
         if unplaced.jobs in largest and group_id not in at_sites and len(at_sites) < _MOST_EXPLAINED:
@@ -51,7 +74,15 @@ def unserved_jobs(job_classes, matches, doubts, items, shapes, packed, fit, misf
     return left, at_sites
 
 
-def explanation(group_id, job_classes, items, shapes, errors, misfits, limit_reached):
+def explanation(
+    group_id: str,
+    job_classes: Sequence[JobClass],
+    items: "List[PlanItem]",
+    shapes: Sequence[EntryShape],
+    errors: Dict[str, str],
+    misfits: Misfits,
+    limit_reached: Optional[LimitReached],
+) -> List[Dict[str, Any]]:
     """Return a mapping per shape: how many jobs of the group it serves, whether they fit, and why.
 
     errors: {site: why its queue is not known}; limit_reached: as in unserved_jobs, or None if all jobs are served.
@@ -77,12 +108,13 @@ def explanation(group_id, job_classes, items, shapes, errors, misfits, limit_rea
     return rows
 
 
-def item_text(item, shape, silent_schedds):
+def item_text(item: "PlanItem", shape: EntryShape, silent_schedds: Optional[str]) -> str:
     """Return the reason of an item whose queue is known, without its notes.
 
     shape: its EntryShape; silent_schedds: names of schedds that did not answer, as text, or None.
     """
     counts = shape.counts
+    assert counts is not None
     overdue_jobs = item.jobs.get(OVERDUE, 0)
     jobs = sum(item.jobs.values()) - overdue_jobs
     if jobs:
@@ -117,7 +149,17 @@ def item_text(item, shape, silent_schedds):
     return text
 
 
-def _why_left(job_class, unplaced, fitting, mask, reached, shapes, packed, fit, misfits):
+def _why_left(
+    job_class: JobClass,
+    unplaced: Unplaced,
+    fitting: List[int],
+    mask: int,
+    reached: List[str],
+    shapes: Sequence[EntryShape],
+    packed: Packed,
+    fit: Fit,
+    misfits: Misfits,
+) -> str:
     """Return why the jobs that are left of a class are not served. fitting: indices of the shapes where they may fit.
 
     mask: the shapes where they fit; reached: the concurrency limits that are reached there.
@@ -141,7 +183,7 @@ def _why_left(job_class, unplaced, fitting, mask, reached, shapes, packed, fit, 
     if not shapes:
         return "no site has an entry"
     missed = fit.nearest_misses(job_class)
-    reasons = {}
+    reasons: Dict[Optional[str], List[str]] = {}
     for shape in missed[:_MOST_MISFITS]:
         reasons.setdefault(misfits.reason(job_class, shape), []).append("/".join(shape.key))
     texts = [f"{', '.join(paths)}: {reason}" for reason, paths in reasons.items()]
@@ -149,9 +191,11 @@ def _why_left(job_class, unplaced, fitting, mask, reached, shapes, packed, fit, 
     return f"no shape fits: {'; '.join(texts)}{more}"
 
 
-def _why_at_sites(job_class, mask, items, shapes, misfits):
+def _why_at_sites(
+    job_class: JobClass, mask: int, items: "List[PlanItem]", shapes: Sequence[EntryShape], misfits: Misfits
+) -> Dict[str, str]:
     """Return {site: why it serves no more jobs of the class}, of a shape where they fit, if there is one."""
-    chosen = {}
+    chosen: "Dict[str, Tuple[bool, PlanItem, EntryShape]]" = {}
     for index, (item, shape) in enumerate(zip(items, shapes)):
         fits = bool(mask >> index & 1)
         if item.site not in chosen or fits > chosen[item.site][0]:
@@ -162,7 +206,7 @@ def _why_at_sites(job_class, mask, items, shapes, misfits):
     }
 
 
-def _why_no_more(item, shape):
+def _why_no_more(item: "PlanItem", shape: EntryShape) -> str:
     """Return why a shape where jobs fit serves no more of them."""
     if item.counted is None:
         return "its queue is not known"
@@ -171,7 +215,15 @@ def _why_no_more(item, shape):
     return _overdue(item, shape) if item.overdue else "no room for more"
 
 
-def _explained(job_class, has_others, item, shape, errors, misfits, limit_reached):
+def _explained(
+    job_class: JobClass,
+    has_others: bool,
+    item: "PlanItem",
+    shape: EntryShape,
+    errors: Dict[str, str],
+    misfits: Misfits,
+    limit_reached: Optional[LimitReached],
+) -> Tuple[bool, str]:
     """Return (whether the jobs of a class fit the shape, why it serves them or does not)."""
     why = misfits.reason(job_class, shape)
     fits = why is None
@@ -184,15 +236,16 @@ def _explained(job_class, has_others, item, shape, errors, misfits, limit_reache
         if unknown:
             why = f"may fit: the first glidein of the entry shows {listed(unknown)}"
         reasons = [
-            limit_reached and limit_reached(job_class, shape),
+            limit_reached(job_class, shape) if limit_reached else None,
             item.limited_by,
-            item.overdue and _overdue(item, shape),
+            _overdue(item, shape) if item.overdue else None,
         ]
-        why = "; ".join([why, *filter(None, reasons), *item.notes])
+        why = "; ".join([why, *(reason for reason in reasons if reason), *item.notes])
     return fits, f"of {job_class.user}: {why}" if has_others and job_class.user else why
 
 
-def _not_registered(shape):
+def _not_registered(shape: EntryShape) -> str:
+    assert shape.counts is not None
     starting = max(0, shape.counts["running"] - shape.registered) - shape.late
     parts = [f"{starting} starting"] if starting else []
     if shape.late:
@@ -200,13 +253,13 @@ def _not_registered(shape):
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _overdue(item, shape):
+def _overdue(item: "PlanItem", shape: EntryShape) -> str:
     overdue_s = shape.overdue_s
     since = f"{overdue_s} s" if overdue_s % 60 else f"{overdue_s // 60} min"
     return f"{item.overdue} queued for more than {since} {'serves' if item.overdue == 1 else 'serve'} no job"
 
 
-def _by_kind(item):
+def _by_kind(item: "PlanItem") -> str:
     """Return the numbers of an item's jobs by the slots that they are given to."""
     waiting = item.jobs.get(QUEUED, 0) + item.jobs.get(NEW, 0)
     name = "queued or new glideins" if item.added > 0 else "queued glideins"

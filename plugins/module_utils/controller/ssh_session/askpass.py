@@ -13,7 +13,7 @@ import socket
 import sys
 
 
-def main():
+def main() -> None:
     """Send the question and print the answer. The socket's path is in the environment; the answer only passes pipes."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as channel:
         channel.connect(os.environ["GLIDEIN_OPS_ASKPASS"])

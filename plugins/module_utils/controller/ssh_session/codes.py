@@ -9,14 +9,15 @@ import hashlib
 import os
 import time
 import traceback
+from typing import Any, Callable, Optional, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 
-PYOTP_ERROR = None
+PYOTP_ERROR: Optional[str] = None
 try:
     import pyotp
 except ImportError:
-    pyotp = None
+    pyotp = None  # type: ignore[assignment]  # it is a module otherwise; PYOTP_ERROR shows which
     PYOTP_ERROR = traceback.format_exc()
 
 # A code that is sent in the last seconds of its time step could arrive after the step.
@@ -29,7 +30,7 @@ class CodeError(GlideinError):
     """No code is available now."""
 
 
-def generator(secret):
+def generator(secret: str) -> "pyotp.TOTP":
     """Return pyotp's TOTP of a seed in base32 or as otpauth:// address. Raises InputError, which does not show it."""
     try:
         totp = pyotp.parse_uri(secret) if secret.startswith("otpauth:") else pyotp.TOTP(secret.replace(" ", ""))
@@ -43,7 +44,7 @@ def generator(secret):
     return totp
 
 
-def wait_and_step(now, interval, last):
+def wait_and_step(now: float, interval: int, last: Optional[int]) -> Tuple[float, int]:
     """Return (seconds to wait, step) of the first unused time step whose code can arrive in time.
 
     now: epoch seconds; last: the step whose code was used last, or None. Raises CodeError.
@@ -58,7 +59,9 @@ def wait_and_step(now, interval, last):
     return max(0.0, step * interval - now), step
 
 
-def code(secret, directory, clock=time.time, sleep=time.sleep):
+def code(
+    secret: str, directory: str, clock: Callable[[], float] = time.time, sleep: Callable[[float], Any] = time.sleep
+) -> str:
     """Return a code that no process has used before; wait up to one time step for it.
 
     directory: it has a file for each seed, named after the seed's hash, with the last used step. Raises InputError,

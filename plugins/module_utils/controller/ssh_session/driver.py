@@ -16,9 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any, Callable, List, Optional
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
+    Answer,
+    Conversation,
     LoginError,
     Prompt,
     last_output,
@@ -33,7 +36,14 @@ _QUESTION_MOST = 65536
 _REFUSED = re.compile(r"Permission denied(?: \([^()]*(?:keyboard-interactive|password)[^()]*\)|, please try again)")
 
 
-def log_in(argv, conversation, answer, notice, directory, timeout_s):
+def log_in(
+    argv: List[str],
+    conversation: Conversation,
+    answer: Callable[[Prompt, Answer, str], str],
+    notice: Callable[[str], Any],
+    directory: str,
+    timeout_s: float,
+) -> None:
     """Run ssh until it has logged in.
 
     conversation: decides about prompts; answer: function of (prompt, decision, earlier output of the site) that returns
@@ -58,14 +68,14 @@ def log_in(argv, conversation, answer, notice, directory, timeout_s):
         raise LoginError(f"{what}: {last_output(output) or 'no output'}", refused)
 
 
-def _listener(path):
+def _listener(path: str) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
     listener.listen(4)
     return listener
 
 
-def _start(argv, place):
+def _start(argv: List[str], place: str) -> "subprocess.Popen[bytes]":
     """Start ssh without a terminal, so that it asks only through the helper (askpass.py)."""
     script = os.path.join(place, "askpass")
     with open(script, "w", encoding="utf-8", errors="surrogateescape") as handle:
@@ -98,11 +108,19 @@ def _start(argv, place):
         raise CommandError(f"{quote_argv(argv)} could not be started: {error.strerror}.", argv) from error
 
 
-def _converse(process, listener, place, conversation, answer, notice, timeout_s):
+def _converse(
+    process: "subprocess.Popen[bytes]",
+    listener: socket.socket,
+    place: str,
+    conversation: Conversation,
+    answer: Callable[[Prompt, Answer, str], str],
+    notice: Callable[[str], Any],
+    timeout_s: float,
+) -> None:
     """Answer questions until ssh has ended. Raises LoginError."""
     deadline = time.monotonic() + timeout_s
     shown = 0
-    notices = []
+    notices: List[socket.socket] = []
     try:
         while process.poll() is None:
             if time.monotonic() > deadline:
@@ -139,7 +157,7 @@ def _converse(process, listener, place, conversation, answer, notice, timeout_s)
             channel.close()
 
 
-def _question(channel):
+def _question(channel: socket.socket) -> Optional[Prompt]:
     """Return the Prompt that a helper sent; None if it is invalid."""
     channel.settimeout(_HELPER_PATIENCE_S)
     try:
@@ -150,13 +168,13 @@ def _question(channel):
         return None
 
 
-def _output(place):
+def _output(place: str) -> str:
     """Return the output of ssh and the site so far."""
     with open(os.path.join(place, "output"), "rb") as handle:
         return handle.read().decode("utf-8", "replace")
 
 
-def _stop(process):
+def _stop(process: "subprocess.Popen[bytes]") -> None:
     """Kill ssh and its child processes, before the helper can pass on an empty answer. Safe to repeat."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):

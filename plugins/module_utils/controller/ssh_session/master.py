@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import stat
+from typing import Iterable, List, Optional
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import DEFAULT_TIMEOUT_S, Runner
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, CommandTimeoutError, InputError
@@ -29,7 +30,7 @@ NOT_INTERACTIVE = ("RequestTTY=no", "RemoteCommand=none", "ClearAllForwardings=y
 _CONTROL_PATH = re.compile(r"controlpath[\s=]+(.*)\Z", re.IGNORECASE | re.DOTALL)
 
 
-def socket_name(host, user, port, arguments):
+def socket_name(host: str, user: Optional[str], port: Optional[int], arguments: Optional[str]) -> str:
     """Return the name of a session's socket: 16 hex digits, the same for the same login.
 
     arguments: further arguments that decide which host ssh reaches, such as a configuration file or jump hosts.
@@ -38,7 +39,7 @@ def socket_name(host, user, port, arguments):
     return hashlib.sha256("\0".join(login).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
-def using_arguments(control_path, site_host):
+def using_arguments(control_path: str, site_host: str) -> List[str]:
     """Return the options with which ssh uses a session and never opens a connection itself.
 
     Without a live master, ssh would connect directly, and a schedule would try the available keys on the login node.
@@ -57,12 +58,12 @@ def using_arguments(control_path, site_host):
     )
 
 
-def _options(*options):
+def _options(*options: str) -> List[str]:
     """Return arguments of ssh that set these options."""
     return [part for option in options for part in ("-o", option)]
 
 
-def control_path_of(ssh_args):
+def control_path_of(ssh_args: Optional[str]) -> str:
     """Return the absolute path that ssh arguments name as ControlPath. Raises InputError."""
     words = shlex.split(ssh_args or "")
     values = [word[2:] if word.startswith("-o") and len(word) > 2 else word for word in words]
@@ -83,7 +84,7 @@ def control_path_of(ssh_args):
     return path
 
 
-def private_directory(path):
+def private_directory(path: str) -> None:
     """Make a directory that only this user can enter. Raises InputError if an existing one belongs to another user."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
@@ -100,7 +101,15 @@ def private_directory(path):
 class Login:
     """The address of a login. arguments: further arguments of ssh, as a list; control_path: the session's socket."""
 
-    def __init__(self, host, control_path, user=None, port=None, arguments=(), executable="ssh"):
+    def __init__(
+        self,
+        host: str,
+        control_path: str,
+        user: Optional[str] = None,
+        port: Optional[int] = None,
+        arguments: Iterable[str] = (),
+        executable: str = "ssh",
+    ) -> None:
         if not host or host.startswith("-"):
             raise InputError(invalid("ansible_host", host, "a name or an address"))
         self.host = host
@@ -110,11 +119,11 @@ class Login:
         self.arguments = list(arguments)
         self.executable = executable
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.user}@{self.host}" if self.user else self.host
 
 
-def open_argv(login, persist_s, connect_timeout_s):
+def open_argv(login: Login, persist_s: int, connect_timeout_s: int) -> List[str]:
     """Return the command that opens a session and returns when it is open.
 
     The command `true` ends at once, and the master stays in the background for persist_s seconds after its last use.
@@ -140,12 +149,12 @@ def open_argv(login, persist_s, connect_timeout_s):
     return [*argv, login.host, "true"]
 
 
-def control_argv(login, command):
+def control_argv(login: Login, command: str) -> List[str]:
     """Return the command that sends `check` or `exit` to the master. It reads no configuration file."""
     return [login.executable, "-F", "none", "-o", f"ControlPath={login.control_path}", "-O", command, login.host]
 
 
-def try_argv(login):
+def try_argv(login: Login) -> List[str]:
     """Return the command that runs `true` at the site, only over the session."""
     options = using_arguments(login.control_path, login.host)
     argv = [login.executable, "-F", "none", *options]
@@ -153,26 +162,26 @@ def try_argv(login):
     return [*argv, login.host, "true"]
 
 
-def is_live(login):
+def is_live(login: Login) -> bool:
     """Return whether a master answers at the session's socket. Nothing is sent over the network."""
     if not os.path.exists(login.control_path):
         return False
     return _works(control_argv(login, "check"), CHECK_TIMEOUT_S)
 
 
-def carries(login, timeout_s):
+def carries(login: Login, timeout_s: float) -> bool:
     """Return whether a command at the site succeeds over the session. is_live does not notice a dead network."""
     return _works(try_argv(login), timeout_s)
 
 
-def close(login):
+def close(login: Login) -> None:
     """End the session, and remove the socket of a killed master. Raises CommandError if the master does not end."""
     if is_live(login):
         Runner(dict(os.environ), DEFAULT_TIMEOUT_S).run(control_argv(login, "exit"))
     remove_socket(login.control_path)
 
 
-def remove_socket(path):
+def remove_socket(path: str) -> None:
     """Remove a socket without a process, which would keep ssh from becoming master. Raises InputError."""
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
@@ -182,7 +191,7 @@ def remove_socket(path):
         pass
 
 
-def _works(argv, timeout_s):
+def _works(argv: List[str], timeout_s: float) -> bool:
     try:
         Runner(dict(os.environ), timeout_s).run(argv)
     except CommandTimeoutError:

@@ -6,6 +6,7 @@
 import json
 import os
 import tempfile
+from typing import Any, Dict, List, Optional
 
 from ansible.module_utils.urls import open_url
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt
@@ -19,12 +20,12 @@ class NoticeError(GlideinError):
     """The notification failed."""
 
 
-def body(site, host, since, message):
+def body(site: str, host: str, since: Optional[int], message: str) -> Dict[str, Any]:
     """Return the notification: chat services show `text`, programs read the other keys."""
     return {"text": f"{site}: {message}", "site": site, "host": host, "login_needed_since": since}
 
 
-def notify(hook, notice):
+def notify(hook: Dict[str, Any], notice: Dict[str, Any]) -> None:
     """Run the hook {"command": argument list, "url": address}, either or both. Raises NoticeError.
 
     The command reads the text from its standard input, as mail does, and finds the values in GLIDEIN_* variables. The
@@ -35,7 +36,7 @@ def notify(hook, notice):
         raise NoticeError("; ".join(failures))
 
 
-def _run(argv, notice):
+def _run(argv: Optional[List[str]], notice: Dict[str, Any]) -> Optional[str]:
     if not argv:
         return None
     environment = dict(
@@ -54,7 +55,7 @@ def _run(argv, notice):
     return None
 
 
-def _post(url, notice):
+def _post(url: Optional[str], notice: Dict[str, Any]) -> Optional[str]:
     if not url:
         return None
     try:

@@ -4,6 +4,7 @@
 """The prompts of ssh during a login, and the rules for their answers. Pure functions and values."""
 
 import re
+from typing import Any, Dict, Iterable, List, Optional, Pattern, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -27,7 +28,7 @@ _SHORTEST_SECRET = 4
 class LoginError(GlideinError):
     """A login that has ended without a session. refused: whether the site refused an answer."""
 
-    def __init__(self, message, refused=False):
+    def __init__(self, message: str, refused: bool = False) -> None:
         self.refused = refused
         super().__init__(message)
 
@@ -39,52 +40,52 @@ class NoTerminalError(GlideinError):
 class Prompt:
     """A question of ssh. text: as ssh asked it; hint: "confirm", "none" (a notice, which has no answer) or ""."""
 
-    def __init__(self, text, hint=""):
+    def __init__(self, text: str, hint: str = "") -> None:
         self.text = text
         self.hint = hint
 
     @property
-    def is_notice(self):
+    def is_notice(self) -> bool:
         return self.hint == "none"
 
     @property
-    def is_host_key(self):
+    def is_host_key(self) -> bool:
         return _HOST_KEY.match(self.text) is not None
 
     @property
-    def wants_new_password(self):
+    def wants_new_password(self) -> bool:
         return _NEW_PASSWORD.search(self.text) is not None
 
     @property
-    def is_of_password_method(self):
+    def is_of_password_method(self) -> bool:
         return _PASSWORD_METHOD.search(self.text) is not None
 
     @property
-    def target(self):
+    def target(self) -> str:
         """Return the user@host that the prompt comes from; "" if ssh does not name it."""
         found = _SERVERS.match(self.text)
         if found:
             return found.group(1)
         return self.text[: -len("'s password: ")] if self.is_of_password_method else ""
 
-    def __str__(self):
+    def __str__(self) -> str:
         return printable(self.text).strip()
 
 
 class Rule:
     """The rule for prompts that match: a person, a stored secret, or a code of a stored seed answers them."""
 
-    def __init__(self, match, answer, secret=None):
+    def __init__(self, match: Pattern[str], answer: str, secret: Optional[str] = None) -> None:
         self.match = match
         self.answer = answer
         self.secret = secret
 
     @property
-    def is_stored(self):
+    def is_stored(self) -> bool:
         return self.answer != ASK
 
     @classmethod
-    def from_option(cls, option, place):
+    def from_option(cls, option: Dict[str, Any], place: str) -> "Rule":
         """Return the rule for {"match", "answer", "secret"}. Raises InputError, which never shows the secret."""
         try:
             match = re.compile(option["match"], re.IGNORECASE)
@@ -110,7 +111,7 @@ class Answer:
     answer of a person.
     """
 
-    def __init__(self, answer, secret=None, hidden=True):
+    def __init__(self, answer: str, secret: Optional[str] = None, hidden: bool = True) -> None:
         self.answer = answer
         self.secret = secret
         self.hidden = hidden
@@ -124,11 +125,11 @@ class Conversation:
     for themselves.
     """
 
-    def __init__(self, rules):
+    def __init__(self, rules: List[Rule]) -> None:
         self.rules = rules
-        self.answered = []
+        self.answered: List[Tuple[str, Rule]] = []
 
-    def decide(self, prompt):
+    def decide(self, prompt: Prompt) -> Answer:
         """Return the Answer to a prompt that needs one. Raises LoginError."""
         if prompt.is_host_key:
             return Answer(ASK, hidden=False)
@@ -136,7 +137,7 @@ class Conversation:
             raise LoginError(f"the site requires a new password ({prompt}): set one with ssh, then log in again")
         matching = [rule for rule in self.rules if rule.match.search(prompt.text)]
         given = [rule for target, rule in self.answered if target == prompt.target and rule.is_stored]
-        rule = next((rule for rule in matching if rule not in given), None if matching else Rule(None, ASK))
+        rule = next((rule for rule in matching if rule not in given), None if matching else Rule(re.compile(""), ASK))
         # After PAM's conversation has failed, ssh tries the method "password" with the same password.
         if rule is None or (rule.is_stored and given and prompt.is_of_password_method):
             raise LoginError(f"{prompt} was asked again: the stored answer was not accepted", refused=True)
@@ -144,16 +145,16 @@ class Conversation:
         return Answer(rule.answer, rule.secret)
 
     @property
-    def has_answered(self):
+    def has_answered(self) -> bool:
         return bool(self.answered)
 
     @property
-    def gave_stored(self):
+    def gave_stored(self) -> bool:
         """Return whether a stored secret was sent, which a schedule could repeat."""
         return any(rule.is_stored for _target, rule in self.answered)
 
 
-def without_secrets(value, secrets):
+def without_secrets(value: Any, secrets: Iterable[Optional[str]]) -> Any:
     """Return a text, or a list or dict with texts, without the secrets that a site may have returned."""
     if isinstance(value, dict):
         return {key: without_secrets(each, secrets) for key, each in value.items()}
@@ -166,13 +167,13 @@ def without_secrets(value, secrets):
     return value
 
 
-def printable(text):
+def printable(text: str) -> str:
     """Return a text of any origin without control characters other than line breaks, so that a terminal may show it."""
     lines = text.replace("\r\n", "\n").replace("\t", " ").split("\n")
     return "\n".join("".join(character if character.isprintable() else "?" for character in line) for line in lines)
 
 
-def last_output(text):
+def last_output(text: str) -> str:
     """Return the end of the output of ssh on one line, short enough for a message."""
     line = " ".join(printable(text).split())
     return line if len(line) <= _QUOTED_CHARS else "..." + line[-_QUOTED_CHARS:]
