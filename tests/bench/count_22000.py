@@ -6,6 +6,7 @@
 It is measured for every batch system, with output as its command prints it. Needs no lab.
 """
 
+import functools
 import time
 
 from results import Goal
@@ -21,23 +22,22 @@ def listing(system, name):
     """Return the listing command's output for such a queue, with this name of our jobs."""
     from ansible_collections.glidein.ops.tests.unit.support import (
         fake_lsf,
-        fake_pbspro,
+        fake_pbs,
         fake_slurm,
-        fake_torque,
         gridengine_output,
         htcondor_output,
     )
 
     printers = {
-        "slurm": fake_slurm,
-        "pbspro": fake_pbspro,
-        "torque": fake_torque,
-        "sge": gridengine_output,
-        "uge": gridengine_output,
-        "lsf": fake_lsf,
-        "htcondor": htcondor_output,
+        "slurm": fake_slurm.big_queue,
+        "pbspro": functools.partial(fake_pbs.big_queue, fake_pbs.FakePbsPro),
+        "torque": functools.partial(fake_pbs.big_queue, fake_pbs.FakeTorque),
+        "sge": gridengine_output.big_queue,
+        "uge": gridengine_output.big_queue,
+        "lsf": fake_lsf.big_queue,
+        "htcondor": htcondor_output.big_queue,
     }
-    return printers[system].big_queue(OTHERS, OURS, USER, name)
+    return printers[system](OTHERS, OURS, USER, name)
 
 
 def measure(lab):

@@ -116,26 +116,28 @@ OPERATORS = "FILETRANSFER_PLUGINS = /cvmfs/example.org/pelican_plugin"
 
 
 @pytest.mark.parametrize(
-    ("plugin", "setting", "expected"),
+    ("plugin", "setting", "by", "expected"),
     [
-        (PLUGIN, "", "FILETRANSFER_PLUGINS = $(LIBEXEC)/curl_plugin"),
+        (PLUGIN, "", "curl_plugin", "FILETRANSFER_PLUGINS = $(LIBEXEC)/curl_plugin"),
         (
             b"#!/bin/sh\necho 'libcurl.so.4: cannot open shared object file' >&2\nexit 127\n",
             "",
+            "none",
             "ENABLE_URL_TRANSFERS = False",
         ),
-        (None, "", "ENABLE_URL_TRANSFERS = False"),
-        (PLUGIN, OPERATORS, OPERATORS),
-        (PLUGIN, "Enable_URL_Transfers = False", "Enable_URL_Transfers = False"),
+        (None, "", "none", "ENABLE_URL_TRANSFERS = False"),
+        (PLUGIN, OPERATORS, "condor_config", OPERATORS),
+        (PLUGIN, "Enable_URL_Transfers = False", "condor_config", "Enable_URL_Transfers = False"),
     ],
     ids=["works", "lacks a library", "missing", "the operator's", "disabled by the operator"],
 )
-def test_urls_are_transferred_if_the_plugin_works(site, shell, plugin, setting, expected):
+def test_urls_are_transferred_if_the_plugin_works(site, shell, plugin, setting, by, expected):
     site.bring("good", {"libexec/curl_plugin": (plugin, 0o755)} if plugin else None)
     glidein = site.start(shell, GLIDEIN_CONDOR_CONFIG=setting).wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text()
     names = ("FILETRANSFER_PLUGINS", "ENABLE_URL_TRANSFERS")
     assert [line for line in config.splitlines() if line.upper().startswith(names)] == [expected]
+    assert f'GLIDEIN_UrlTransfers = "{by}"' in config.splitlines()
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
@@ -150,7 +152,9 @@ def test_attributes_of_the_node_and_of_pyglidein(site, shell):
     names = "ProjectName x509UserProxyVOName AuthTokenIssuer"
     assert f"SYSTEM_STARTD_JOB_ATTRS = $(SYSTEM_STARTD_JOB_ATTRS) {names}" in lines
     (attributes,) = [line for line in config.replace("\\\n", "").splitlines() if line.startswith("STARTD_ATTRS")]
-    assert {"GLIDEIN_SiteResource", "GLIDEIN_Max_Walltime", "PYGLIDEIN_TIME_TO_LIVE"} <= set(attributes.split())
+    assert {"GLIDEIN_UrlTransfers", "GLIDEIN_SiteResource", "GLIDEIN_Max_Walltime", "PYGLIDEIN_TIME_TO_LIVE"} <= set(
+        attributes.split()
+    )
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 

@@ -146,7 +146,7 @@ def test_a_search_for_processes_that_never_succeeds_is_repeated(shell, tmp_path)
         (
             "write_state",
             """
-            GLIDEIN_COLLECTOR=c NAME=n registered=; has_registered() { true; }
+            GLIDEIN_COLLECTOR=c NAME=n NOW=0 registered=; has_registered() { true; }
             attempt wait_to_register; [ -n "$registered" ] || wait_to_register
             """,
             ["registered with c as n, 0 s after start"],

@@ -235,9 +235,6 @@ def test_the_entries_of_a_profile_are_proposed(discovery):
     assert "+  RM-shared:  # profile psc-bridges2: annex, machine. The login node states 32 nodes of " in done.output
     assert "EM, GPU-shared, RM-512" in done.summary
     assert not discovery.path.exists()
-    done = discovery.play(slurm_machine(), "-e", "profile=bridges")
-    assert done.status != 0
-    assert "profile: 'bridges' is unknown; similar names are psc-bridges2; docs/profiles.md lists" in done.output
 
 
 def test_an_inventory_has_the_file_beside_it_and_its_variables_are_used(discovery):

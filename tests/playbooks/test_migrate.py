@@ -35,6 +35,10 @@ def test_a_configuration_becomes_the_variables_of_its_login_node(tmp_path):
     assert "NEVERSHOWN" not in output + path.read_text(encoding="utf-8")
     assert yaml.safe_load(path.read_text(encoding="utf-8"))["glidein_entries"]["RM"]["account"] == "ABC123"
 
+    status, output = run_playbook(*arguments[:-1], "{pyglidein_host: 0123}", "--check", folder=folder)
+    assert status != 0
+    assert "pyglidein_host: 83 is a number; expected a host's name" in output
+
     path.write_text("glidein_site: mine\n", encoding="utf-8")
     status, output = run_playbook(*arguments, folder=folder)
     assert status != 0

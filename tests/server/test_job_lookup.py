@@ -97,8 +97,9 @@ def test_an_unreadable_request_is_reported_as_in_the_demand():
     assert (found["group"], found["unreadable"]["error"]) == (None, "RequestMemory is undefined")
 
 
-def test_the_settings_that_exclude_a_job_are_named():
+def test_what_excludes_a_job_is_named():
     ad = idle("WantX = 1;", User="alice@pool", Owner="alice")
+    assert facts(idle('IsNoopJob = true; Managed = "External";'))["excluded_by"] == ["IsNoopJob", "Managed"]
     assert facts(ad, users=["alice"], constraint="WantX == 1")["excluded_by"] == []
     assert facts(ad, users=["bob"])["excluded_by"] == ["pool.users"]
     assert facts(ad, constraint="WantY == 1")["excluded_by"] == ["pool.constraint"]

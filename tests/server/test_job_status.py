@@ -66,6 +66,10 @@ def test_descriptions_of_states(changes, text):
         ({"status": 4}, "The job is completed", "Nothing"),
         ({"universe": 9}, "Its universe is grid: the schedd sends it", "universe = vanilla"),
         ({"universe": 42}, "Its universe is number 42", "universe = vanilla"),
+        ({"excluded_by": ["IsNoopJob"]}, "Its IsNoopJob is true (noop_job): the schedd ends it", "Nothing"),
+        ({"excluded_by": ["WantParallelScheduling"]}, "Its WantParallelScheduling is true", "submit it again without"),
+        ({"excluded_by": ["Managed"]}, "Its Managed is External", "condor_router_q"),
+        ({"excluded_by": ["MaxHosts"]}, "Its CurrentHosts is not below MaxHosts", "condor_q -long 12.0"),
         ({"excluded_by": ["pool.users"]}, "pool.users is bob", "demand_server_users"),
         ({"excluded_by": ["pool.constraint"]}, "pool.constraint is `WantX =?= True`", "demand_server_constraint"),
         (

@@ -166,11 +166,20 @@ def test_the_projection_has_every_attribute_of_the_constraint_once():
 @pytest.mark.parametrize(
     "other",
     [{"JobStatus": 2}, {"JobStatus": 5}, {"JobUniverse": 7}, {"JobUniverse": 9}, {"JobUniverse": 12},
-     {"Managed": "External"}],
+     {"Managed": "External"}, {"IsNoopJob": True}, {"IsNoopJob": 1}, {"IsNoopJob": classad2.ExprTree("ProcId == 0")},
+     {"WantParallelScheduling": True}, {"CurrentHosts": 1, "MaxHosts": 1}, {"CurrentHosts": 0, "MaxHosts": 0}],
 )  # fmt: skip
-def test_only_idle_jobs_of_the_vanilla_universe_that_no_job_router_has_routed_count(other):
-    assert selects(jobs.constraint(""))
+def test_only_idle_jobs_that_the_schedd_offers_to_the_negotiator_count(other):
     assert not selects(jobs.constraint(""), **other)
+
+
+@pytest.mark.parametrize(
+    "usual",
+    [{}, {"Managed": "ScheddDone"}, {"IsNoopJob": False}, {"IsNoopJob": 0}, {"WantParallelScheduling": False},
+     {"CurrentHosts": 0, "MaxHosts": 1}, {"CurrentHosts": 0}],
+)  # fmt: skip
+def test_usual_idle_jobs_count(usual):
+    assert selects(jobs.constraint(""), **usual)
 
 
 def test_a_groups_own_ad_satisfies_the_constraint_without_its_attributes():

@@ -19,6 +19,15 @@ def factory(**values):
     return ad
 
 
+@pytest.mark.parametrize(
+    ("values", "counts"),
+    [({}, True), ({"JobUniverse": 12}, False), ({"IsNoopJob": True}, False), ({"WantParallelScheduling": True}, False)],
+)
+def test_only_factories_of_jobs_that_a_glidein_can_run_count(values, counts):
+    constraint = classad2.ExprTree(late_materialization.constraint("", ["alice@pool"]))
+    assert (constraint.eval(factory(JobMaterializeDigestFile="condor_submit.12.digest", **values)) is True) is counts
+
+
 def test_jobs_after_the_last_one_made_are_left():
     assert late_materialization.unmaterialized_jobs(factory()) == (95, 0)
 

@@ -92,7 +92,7 @@ GLIDEIN_Max_Walltime = $GLIDEIN_WALLTIME_S
 PYGLIDEIN_TIME_TO_LIVE = $TO_RETIRE - time()
 STARTD_ATTRS = is_glidein GLIDEIN_Deployment GLIDEIN_Site GLIDEIN_Entry GLIDEIN_Shape GLIDEIN_BatchId \\
   GLIDEIN_ToRetire GLIDEIN_ToDie GLIDEIN_SiteResource GLIDEIN_Max_Walltime PYGLIDEIN_TIME_TO_LIVE \\
-  $(attribute_names "$GLIDEIN_ATTRIBUTES
+  GLIDEIN_UrlTransfers $(attribute_names "$GLIDEIN_ATTRIBUTES
 $found" | tr '\n' ' ')
 MASTER_ATTRS = \$(STARTD_ATTRS)
 # The demand server counts the core-hours of jobs by these attributes.
@@ -161,11 +161,15 @@ CONFIG
 # url_transfers: print the setting for jobs with URLs in transfer_input_files, unless the operator has set it.
 # Without a plug-in that works they must be off: an empty FILETRANSFER_PLUGINS makes the starter of 23.9 crash.
 url_transfers() {
-  ! printf '%s\n' "$GLIDEIN_CONDOR_CONFIG" | grep -qiE '^(FILETRANSFER_PLUGINS|ENABLE_URL_TRANSFERS) *=' || return 0
-  if run_limited "$TRY_S" run_condor libexec/curl_plugin -classad >/dev/null 2>&1; then
+  # For the plan: without it, a glidein may be older than the plug-in of the tarball.
+  if printf '%s\n' "$GLIDEIN_CONDOR_CONFIG" | grep -qiE '^(FILETRANSFER_PLUGINS|ENABLE_URL_TRANSFERS) *='; then
+    echo 'GLIDEIN_UrlTransfers = "condor_config"'
+  elif run_limited "$TRY_S" run_condor libexec/curl_plugin -classad >/dev/null 2>&1; then
+    echo 'GLIDEIN_UrlTransfers = "curl_plugin"'
     echo "FILETRANSFER_PLUGINS = \$(LIBEXEC)/curl_plugin"
   else
-    echo "# The tarball has no curl_plugin, or it does not start on this node."
+    # The tarball has no curl_plugin, or it does not start on this node.
+    echo 'GLIDEIN_UrlTransfers = "none"'
     echo "ENABLE_URL_TRANSFERS = False"
   fi
 }

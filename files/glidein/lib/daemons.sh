@@ -235,11 +235,12 @@ wait_to_register() {
     end_with 18 "the startd failed"
   elif has_registered; then
     read_uptime
-    log "registered with $GLIDEIN_COLLECTOR as $NAME, $(in_seconds $((HUNDREDTHS - STARTED_CS))) s after start"
-    registered=yes
     # shellcheck disable=SC2034 # for summary.sh
     REGISTERED_AT=$NOW
+    # Before it is logged: the guard of a killed glidein then knows it.
     write_state
+    log "registered with $GLIDEIN_COLLECTOR as $NAME, $(in_seconds $((HUNDREDTHS - STARTED_CS))) s after start"
+    registered=yes
   elif [ $((NOW - MASTER_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
     why=$(startd_error)
     stop_master 5

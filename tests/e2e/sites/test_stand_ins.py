@@ -49,11 +49,12 @@ def variables(system):
 def inventory(slurm, tmp_path_factory):
     """Return the lab's inventory with three more sites, deployed; remove them afterwards."""
     slurm.check_output(f"rm -rf {HOME} {' '.join(f'~/.glidein/{system}' for system in COMMANDS)} && mkdir {HOME}")
+    for name in ("fake_queue.py", "fake_pbs.py", "fake_lsf.py"):
+        text = (ROOT / "tests" / "unit" / "support" / name).read_text()
+        slurm.check_output(f"cat > {HOME}/{name} <<'END-OF-PROGRAM'\n{text}END-OF-PROGRAM")
     for system in COMMANDS:
-        source = ROOT / "tests" / "unit" / "support" / f"fake_{system}.py"
-        program = f"{HOME}/{source.name}"
-        slurm.check_output(f"cat > {program} <<'END-OF-PROGRAM'\n{source.read_text()}END-OF-PROGRAM")
-        slurm.check_output(f"python3 {program} install {HOME}/{system}")
+        program = "fake_lsf.py" if system == "lsf" else "fake_pbs.py"
+        slurm.check_output(f"python3 {HOME}/{program} install {HOME}/{system} {system}")
     inventories = add_sites(tmp_path_factory.mktemp("inventory"), {name: variables(name) for name in COMMANDS})
     deploy_sites(inventories, *COMMANDS)
     yield inventories

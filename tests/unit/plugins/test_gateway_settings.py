@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 import yaml
+from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -26,10 +27,8 @@ def find(tmp_path):
 
     def found(commands, **environment):
         directory = tmp_path / "opt"
-        directory.mkdir()
         for name, output in commands.items():
-            (directory / name).write_text(f"#!{shutil.which('sh')}\necho '{output}'\n")
-            (directory / name).chmod(0o700)
+            write_program(directory / name, f"#!{shutil.which('sh')}\necho '{output}'\n")
         printed = subprocess.check_output(
             [shutil.which("bash"), "-c", variables["__gateway_find_batch_systems"]],
             env=dict(environment, PATH=f"{directory}:{tools}"),

@@ -18,6 +18,7 @@ import time
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller import run_outcome
 from ansible_collections.glidein.ops.plugins.module_utils.controller.run_outcome import Run
+from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "roles" / "cycle_environment" / "files" / "run"
@@ -75,8 +76,7 @@ class Schedule:
         (self.folder / f"{name}.settings").write_text("\n".join([*lines, 'set -- -v "$@"', ""]))
 
     def script(self, text):
-        self.playbook.write_text(f"#!/bin/sh\n{text}\n")
-        self.playbook.chmod(0o755)
+        write_program(self.playbook, f"#!/bin/sh\n{text}\n")
 
     def start(self, *arguments):
         return subprocess.Popen(

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 
 import pytest
-from ansible_collections.glidein.ops.tests.unit.support.programs import run_program
+from ansible_collections.glidein.ops.tests.unit.support.programs import run_program, write_program
 
 ROOT = pathlib.Path(__file__).parents[3]
 HOST_KEYS = "ssh-ed25519 AAAAone root@login\nssh-rsa AAAAtwo\n\n"
@@ -23,10 +23,7 @@ class Submitter:
     def __init__(self, home):
         self.home = home
         self.ssh = home / ".ssh"
-        passwd = home.parent / "bin/getent"
-        passwd.parent.mkdir()
-        passwd.write_text(f"#!/bin/sh\necho 'me:x:1000:1000::{home}:/bin/sh'\n")
-        passwd.chmod(0o700)
+        write_program(home.parent / "bin/getent", f"#!/bin/sh\necho 'me:x:1000:1000::{home}:/bin/sh'\n")
 
     def run(self, *arguments, keys="", rc=0):
         environment = {"PATH": f"{self.home.parent / 'bin'}:{os.environ['PATH']}", "HOME": "/root"}

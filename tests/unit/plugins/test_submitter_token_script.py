@@ -10,7 +10,7 @@ import os
 import pathlib
 
 import pytest
-from ansible_collections.glidein.ops.tests.unit.support.programs import run_program
+from ansible_collections.glidein.ops.tests.unit.support.programs import run_program, write_program
 
 ROOT = pathlib.Path(__file__).parents[3]
 CONDOR = {
@@ -38,19 +38,16 @@ class Submitter:
         self.tmp = directory / "tmp"
         self.tmp.mkdir()
         self.bin = directory / "bin"
-        self.bin.mkdir()
         self.calls = directory / "calls"
         self.token = self.home / ".condor/tokens.d/gateway-lab"
         self.command("getent", f"echo 'me:x:1000:1000::{self.home}:/bin/sh'")
         for name, body in CONDOR.items():
             self.command(name, f'echo {name} "$@" >>{self.calls}\n{body}')
         self.gateway = directory / "gateway"
-        self.gateway.write_text(GATEWAY)
-        self.gateway.chmod(0o700)
+        write_program(self.gateway, GATEWAY)
 
     def command(self, name, body):
-        (self.bin / name).write_text(f"#!/bin/sh\n{body}\n")
-        (self.bin / name).chmod(0o700)
+        write_program(self.bin / name, f"#!/bin/sh\n{body}\n")
 
     def run(self, *arguments, stdin="", rc=0):
         """Run the program; return (standard output, standard error)."""

@@ -121,6 +121,12 @@ def planned_site(one=None, reading="empty", error=None):
     return {"site": one, "queue": reading, "error": error}
 
 
+def site_options(home, **changes):
+    """Return options of a module for the site `lab` with Slurm, whose payload lies in `home`."""
+    known = {"deployment": "glidein", "site": "lab", "scheduler": "slurm", "entries": {"main": raw_entry()}}
+    return dict(known, home=str(home), **changes)
+
+
 def run_module(main, arguments, check=False, diff=False):
     """Run a module's main() with these options; return its output as Ansible would get it."""
     options = dict(

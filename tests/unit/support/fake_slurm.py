@@ -1,142 +1,139 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A stand-in for sbatch, squeue and scancel that keeps a queue in a file and accepts only options that Slurm has.
+"""A stand-in for sbatch, squeue and scancel that accepts only options that Slurm has; see fake_queue.py.
 
-The lab tests the real commands; this one reproduces their failures on request. As a program it is one of the commands:
-fake_slurm.py COMMAND DIRECTORY ARGUMENT...
+The lab tests the real commands; this one reproduces their failures on request.
 """
 
 import argparse
 import calendar
-import json
-import os
-import stat
+import re
 import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from fake_queue import NOTICE, FakeQueue, fail, main  # noqa: E402  (the program is no part of a package)
+
 # Options of #SBATCH lines (sbatch --help of 24.11), with and without a value.
 DIRECTIVES_WITH_VALUE = (
-    "--account",
-    "--begin",
-    "--chdir",
-    "--constraint",
-    "--cpus-per-task",
-    "--export",
-    "--gres",
-    "--job-name",
-    "--mem",
-    "--nodes",
-    "--ntasks",
-    "--output",
-    "--partition",
-    "--signal",
-    "--time",
-    "--tmp",
+    "account begin chdir constraint cpus-per-task export gres job-name mem nodes ntasks output partition signal time "
+    "tmp"
 )
-DIRECTIVES = ("--exclusive", "--no-requeue")
-
+DIRECTIVES = ("exclusive", "no-requeue")
 TIME = "%Y-%m-%dT%H:%M:%S"
-
-COLUMNS = (
-    ("%i", "id", "JOBID"),
-    ("%T", "state", "STATE"),
-    ("%V", "submitted", "SUBMIT_TIME"),
-    ("%S", "started", "START_TIME"),
-    ("%r", "reason", "REASON"),
-    ("%j", "name", "NAME"),
-)
+FORMAT = "%i|%T|%V|%S|%r|%j"
 HEADER = "JOBID|STATE|SUBMIT_TIME|START_TIME|REASON|NAME\n"
 
 
-class FakeSlurm:
-    """The test's control of the stand-in: read the queue, change it, set failures."""
-
-    def __init__(self, directory):
-        self.directory = directory
-        folder = Path(directory, "bin")
-        folder.mkdir(parents=True)
-        self.bin = str(folder)
-        self._write({"next": 1, "jobs": [], "modes": {}, "calls": []})
-        for command in ("sbatch", "squeue", "scancel"):
-            path = folder / command
-            path.write_text(
-                "#!/bin/sh\nexec '{0}' '{1}' {2} '{3}' \"$@\"\n".format(
-                    sys.executable, Path(__file__).resolve(), command, directory
-                )
-            )
-            path.chmod(stat.S_IRWXU)
-
-    def _path(self):
-        return Path(self.directory, "state.json")
-
-    def read(self):
-        return json.loads(self._path().read_text())
-
-    def _write(self, state):
-        self._path().write_text(json.dumps(state))
-
-    def mode(self, command, mode):
-        """Make a command fail from now on.
-
-        hang, down, refuse, refuse_second, accept_and_time_out, garbage, gone; of squeue: empty (nothing is printed),
-        cut (the output ends within the last line).
-        """
-        state = self.read()
-        state["modes"][command] = mode
-        self._write(state)
+class FakeSlurm(FakeQueue):
+    name = "slurm"
+    commands = ("sbatch", "squeue", "scancel")
+    waiting, running = "PENDING", "RUNNING"
 
     def limit(self, array=None, jobs=None):
         """Make sbatch refuse arrays of more than `array` tasks, and more than `jobs` jobs of a user."""
-        state = self.read()
-        state["limits"] = {"array": array, "jobs": jobs}
-        self._write(state)
+        with self.changed() as state:
+            state["limits"] = {"array": array, "jobs": jobs}
 
-    def add(self, job_id, name, state="PENDING", reason="Priority", submitted="2026-11-20T12:00:00", started="N/A"):
-        """Add a job to the queue."""
-        now = self.read()
-        now["jobs"].append(
-            {
-                "id": job_id,
-                "name": name,
-                "state": state,
-                "reason": reason,
-                "submitted": submitted,
-                "started": started,
-            }
-        )
-        self._write(now)
+    def job(self, job_id, name, state="PENDING", reason="Priority", submitted="2026-11-20T12:00:00", started=None):
+        times = {"submitted": _epoch(submitted), "started": started and _epoch(started)}
+        return dict(times, id=job_id, name=name, state=state, reason=reason)
 
-    def set(self, job_id, state, reason="None", waited_s=0):
-        """Change a job's state; a running one started `waited_s` seconds after its submission."""
-        now = self.read()
-        for job in now["jobs"]:
-            if job["id"] == job_id:
-                job.update(state=state, reason=reason)
-                if state == "RUNNING":
-                    submitted = calendar.timegm(time.strptime(job["submitted"], TIME))
-                    job["started"] = time.strftime(TIME, time.gmtime(submitted + waited_s))
-        self._write(now)
+    def sbatch(self, state, mode, arguments):
+        parser = _parser("sbatch")
+        parser.add_argument("--parsable", action="store_true", required=True)
+        parser.add_argument("--array")
+        parser.add_argument("script")
+        options = parser.parse_args(arguments)
+        directives = {}
+        for text in Path(options.script).read_text().splitlines():
+            if text.startswith("#SBATCH --"):
+                name, equals, value = text[len("#SBATCH --") :].strip().partition("=")
+                if name not in DIRECTIVES and not (name in DIRECTIVES_WITH_VALUE.split() and equals):
+                    _refuse("sbatch", f"unrecognized option '--{name}'")
+                directives[name] = value
+        if directives.get("partition") == "nosuch":
+            _refuse("sbatch", "invalid partition specified: nosuch")
+        earlier = sum(1 for call in state["calls"] if call[0] == "sbatch") - 1
+        if mode == "refuse" or (mode == "refuse_second" and earlier):
+            _refuse("sbatch", "Batch job submission failed: Invalid account or account/partition combination specified")
+        limits, tasks = state.get("limits") or {}, [""]
+        if options.array:
+            first, last = options.array.split("-")
+            tasks = [f"_{task}" for task in range(int(first), int(last) + 1)]
+        if limits.get("array") and len(tasks) > limits["array"]:
+            _refuse("sbatch", "Batch job submission failed: Invalid job array specification")
+        if limits.get("jobs") and len(state["jobs"]) + len(tasks) > limits["jobs"]:
+            sys.stderr.write("sbatch: error: AssocMaxSubmitJobLimit\n")
+            _refuse(
+                "sbatch",
+                "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or "
+                "time limits)",
+            )
+        number, state["next"] = str(state["next"]), state["next"] + 1
+        now = _time(time.time())
+        state["jobs"] += [self.job(number + task, directives["job-name"], submitted=now) for task in tasks]
+        if mode == "accept_and_time_out":
+            _refuse("sbatch", "Batch job submission failed: Socket timed out on send/recv operation")
+        print("Welcome to the cluster" if mode == "garbage" else NOTICE + number)
 
-    def jobs(self):
-        """Return [(id, name, state)] of the queue."""
-        return [(job["id"], job["name"], job["state"]) for job in self.read()["jobs"]]
+    def squeue(self, state, mode, arguments):
+        parser = _parser("squeue")
+        parser.add_argument("-r", action="store_true", required=True)
+        parser.add_argument("-u", required=True)
+        parser.add_argument("-h", action="store_true")
+        parser.add_argument("-o", required=True)
+        options = parser.parse_args(arguments)
+        if mode == "down":
+            fail(1, "slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+        # Another job of the user is in a state that no version of Slurm has.
+        jobs = [*state["jobs"], self.job("990", "sim | 1", "DREAMING")]
+        lines = ("" if options.h else HEADER) + "".join(line(job, options.o) for job in jobs)
+        printed = {"garbage": "slurm_load_jobs: what?\n", "empty": "", "cut": HEADER[:-4]}
+        sys.stdout.write(printed.get(mode, NOTICE + lines))
 
-    def calls(self, command):
-        """Return the argument lists with which a command was called."""
-        return [call[1:] for call in self.read()["calls"] if call[0] == command]
+    def scancel(self, state, mode, arguments):
+        parser = _parser("scancel")
+        parser.add_argument("--user", required=True)
+        parser.add_argument("--state", choices=["PENDING", "RUNNING", "SUSPENDED"], required=True)
+        parser.add_argument("--batch", action="store_true")
+        parser.add_argument("--signal", choices=["TERM"])
+        parser.add_argument("ids", nargs="+")
+        options = parser.parse_args(arguments)
+        if mode == "down":
+            _refuse("scancel", "Unable to contact slurm controller (connect failure)")
+        known = [] if mode == "gone" else state["jobs"]
+        missing = [job_id for job_id in options.ids if job_id not in [job["id"] for job in known]]
+        state["jobs"] = [job for job in known if job["id"] not in options.ids or job["state"] != options.state]
+        error = "scancel: error: Kill job error on job id {0}: Invalid job id specified"
+        fail(1 if missing else 0, *map(error.format, missing))
 
 
 def big_queue(others, ours, user="me", name="g5bf7a-7eb8c79c"):
     """Return the output of squeue for so many other jobs and tasks of an array of ours, half of them running."""
-    line = "{0}|{1}|2026-11-20T12:00:00|{2}|{3}|{4}\n"
-    pending, running = ("PENDING", "N/A", "Priority"), ("RUNNING", "2026-11-20T12:05:00", "None")
-    jobs = [(str(number), pending, "sim") for number in range(1, others + 1)]
-    jobs += [
-        ("{0}_{1}".format(others + 1, task), running if task % 2 else pending, name) for task in range(1, ours + 1)
-    ]
-    return HEADER + "".join(line.format(job_id, state[0], state[1], state[2], label) for job_id, state, label in jobs)
+    fake = FakeSlurm.__new__(FakeSlurm)
+    jobs = [fake.job(str(number), "sim") for number in range(1, others + 1)]
+    running = {"state": "RUNNING", "started": "2026-11-20T12:05:00", "reason": ""}
+    for task in range(1, ours + 1):
+        jobs.append(fake.job(f"{others + 1}_{task}", name, **(running if task % 2 else {})))
+    return HEADER + "".join(map(line, jobs))
+
+
+def line(job, form=FORMAT):
+    """Return a job's line in a format of squeue -o."""
+    values = {"%i": job["id"], "%T": job["state"], "%V": _time(job["submitted"]), "%r": job["reason"] or "None"}
+    values.update({"%S": _time(job["started"]) if job["started"] else "N/A", "%j": job["name"]})
+    return re.sub("%[a-zA-Z]", lambda match: values[match.group()], form) + "\n"
+
+
+def _epoch(text):
+    return calendar.timegm(time.strptime(text, TIME))
+
+
+def _time(epoch_s):
+    return time.strftime(TIME, time.gmtime(epoch_s))
 
 
 def _parser(command):
@@ -145,121 +142,8 @@ def _parser(command):
 
 
 def _refuse(command, text):
-    sys.stderr.write("{0}: error: {1}\n".format(command, text))
-    sys.exit(1)
-
-
-def sbatch(fake, state, arguments):
-    parser = _parser("sbatch")
-    parser.add_argument("--parsable", action="store_true", required=True)
-    parser.add_argument("--array")
-    parser.add_argument("script")
-    options = parser.parse_args(arguments)
-    directives = {}
-    for line in Path(options.script).read_text().splitlines():
-        if line.startswith("#SBATCH "):
-            name, equals, value = line[len("#SBATCH ") :].strip().partition("=")
-            if name not in DIRECTIVES and not (name in DIRECTIVES_WITH_VALUE and equals):
-                _refuse("sbatch", "unrecognized option '{0}'".format(name))
-            directives[name] = value
-    first, last = options.array.split("-") if options.array else ("", "")
-    if directives.get("--partition") == "nosuch":
-        _refuse("sbatch", "invalid partition specified: nosuch")
-    mode = state["modes"].get("sbatch")
-    earlier = sum(1 for call in state["calls"] if call[0] == "sbatch") - 1
-    if mode == "refuse" or (mode == "refuse_second" and earlier):
-        _refuse("sbatch", "Batch job submission failed: Invalid account or account/partition combination specified")
-    limits, number_of_tasks = state.get("limits") or {}, int(last) if options.array else 1
-    if limits.get("array") and number_of_tasks > limits["array"]:
-        _refuse("sbatch", "Batch job submission failed: Invalid job array specification")
-    if limits.get("jobs") and len(state["jobs"]) + number_of_tasks > limits["jobs"]:
-        sys.stderr.write("sbatch: error: AssocMaxSubmitJobLimit\n")
-        _refuse(
-            "sbatch",
-            "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or "
-            "time limits)",
-        )
-    number = str(state["next"])
-    state["next"] += 1
-    tasks = ["_" + str(task) for task in range(int(first), int(last) + 1)] if options.array else [""]
-    for task in tasks:
-        state["jobs"].append(
-            {
-                "id": number + task,
-                "name": directives["--job-name"],
-                "state": "PENDING",
-                "reason": "Priority",
-                "submitted": time.strftime(TIME, time.gmtime()),
-                "started": "N/A",
-            }
-        )
-    fake._write(state)
-    if mode == "accept_and_time_out":
-        _refuse("sbatch", "Batch job submission failed: Socket timed out on send/recv operation")
-    print("Welcome to the cluster" if mode == "garbage" else number)
-
-
-def squeue(fake, state, arguments):
-    parser = _parser("squeue")
-    parser.add_argument("-r", action="store_true", required=True)
-    parser.add_argument("-h", action="store_true")
-    parser.add_argument("-u", required=True)
-    parser.add_argument("-o", required=True)
-    options = parser.parse_args(arguments)
-    mode = state["modes"].get("squeue")
-    if mode == "down":
-        sys.stderr.write("slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n")
-        sys.exit(1)
-    if mode == "garbage":
-        print("slurm_load_jobs: what?")
-        return
-    lines = []
-    header = {key: name for unused, key, name in COLUMNS}
-    for job in ([] if options.h else [header]) + state["jobs"]:
-        line = options.o
-        for letter, key, _name in COLUMNS:
-            line = line.replace(letter, job[key])
-        lines.append(line + "\n")
-    printed = "" if mode == "empty" else "".join(lines)
-    sys.stdout.write(printed[:-4] if mode == "cut" else printed)
-
-
-def scancel(fake, state, arguments):
-    parser = _parser("scancel")
-    parser.add_argument("--user", required=True)
-    parser.add_argument("--state", choices=["PENDING", "RUNNING", "SUSPENDED"], required=True)
-    parser.add_argument("--batch", action="store_true")
-    parser.add_argument("--signal", choices=["TERM"])
-    parser.add_argument("ids", nargs="+")
-    options = parser.parse_args(arguments)
-    mode = state["modes"].get("scancel")
-    if mode == "down":
-        _refuse("scancel", "Unable to contact slurm controller (connect failure)")
-    known = {job["id"] for job in state["jobs"]}
-    if mode == "gone":
-        state["jobs"] = []
-    state["jobs"] = [
-        job for job in state["jobs"] if job["id"] not in options.ids or options.state not in (None, job["state"])
-    ]
-    fake._write(state)
-    missing = [job_id for job_id in options.ids if job_id not in known or mode == "gone"]
-    for job_id in missing:
-        sys.stderr.write("scancel: error: Kill job error on job id {0}: Invalid job id specified\n".format(job_id))
-    sys.exit(1 if missing else 0)
-
-
-def main():
-    command, directory = sys.argv[1:3]
-    fake = FakeSlurm.__new__(FakeSlurm)
-    fake.directory = directory
-    state = fake.read()
-    state["calls"].append([command] + sys.argv[3:])
-    fake._write(state)
-    if state["modes"].get(command) == "hang":
-        Path(directory, f"hanging.{os.getpgrp()}").touch()  # see hangs.py
-        time.sleep(600)
-    {"sbatch": sbatch, "squeue": squeue, "scancel": scancel}[command](fake, state, sys.argv[3:])
+    fail(1, f"{command}: error: {text}")
 
 
 if __name__ == "__main__":
-    main()
+    main(FakeSlurm)

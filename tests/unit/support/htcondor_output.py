@@ -1,36 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Output of HTCondor's commands: recorded, and generated in any size."""
+"""Output of HTCondor's commands in any size."""
 
 import json
-import re
-from collections import namedtuple
-from pathlib import Path
-
-RECORDED = (
-    Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "batch" / "recorded" / "htcondor_23.9.6.txt"
-)
-
-Answer = namedtuple("Answer", "command stdout stderr rc")
-
-
-def recorded(path=RECORDED):
-    """Return every command of a recording with its answer, in order."""
-    found = []
-    for block in re.split(r"^\$ ", path.read_text(), flags=re.MULTILINE)[1:]:
-        command, rest = block.split("\n", 1)
-        body, rc = re.search(r"\A(.*?)^\[rc=(\d+)\]$", rest, re.MULTILINE | re.DOTALL).groups()
-        lines = body.splitlines(True)
-        errors = [line[len("[stderr] ") :] for line in lines if line.startswith("[stderr]")]
-        printed = [line for line in lines if not line.startswith("[stderr]")]
-        found.append(Answer(command, "".join(printed), "".join(errors), int(rc)))
-    return found
-
-
-def answer_to(part, number=0, path=RECORDED):
-    """Return the recorded answer to the (number+1)th command that contains `part`."""
-    return [answer for answer in recorded(path) if part in answer.command][number]
 
 
 def ad(**changes):

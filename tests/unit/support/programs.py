@@ -1,9 +1,16 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs of the project's shell programs."""
+"""Runs of the project's shell programs, and stand-ins for other programs."""
 
 import subprocess
+
+
+def write_program(path, text):
+    """Write an executable file, and its directory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o700)
 
 
 def run_program(argv, environment, stdin=None, rc=0):
@@ -22,8 +29,27 @@ def run_program(argv, environment, stdin=None, rc=0):
     return done
 
 
-class Outputs:
-    """The part of a stand-in for command.Runner that returns both outputs: run's answer, and an empty one."""
+class Answering:
+    """A stand-in for command.Runner that returns or raises its answers in turn, and then the last one again.
+
+    called: the argument lists; stdin: the file that the last command read.
+    """
+
+    timeout_s = 60
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.called = []
+        self.environment = {}
+        self.stdin = None
+
+    def run(self, argv, stdin=None):
+        self.called.append(argv)
+        self.stdin = stdin
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def outputs(self, argv, **options):
         return self.run(argv, **options), ""

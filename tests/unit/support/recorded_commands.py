@@ -7,24 +7,52 @@ A transcript has for each command a line `$ COMMAND`, the lines of its standard 
 the prefix `[stderr] `, and its exit status as `[rc=N]`.
 """
 
+import collections
 import os
 import re
 import shlex
+from pathlib import Path
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader
 from ansible_collections.glidein.ops.plugins.module_utils.command import quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
 
+RECORDED = Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "batch" / "recorded"
+
+Answer = collections.namedtuple("Answer", "command stdout stderr rc")
 _ENTRY = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*?)\[rc=([0-9]+)\]\n", re.MULTILINE)
+
+
+def parse_answers(text):
+    """Return every command of a transcript with its Answer, in order."""
+    found = []
+    for command, output, status in _ENTRY.findall(text):
+        lines = output.splitlines(True)
+        errors = [line[len("[stderr] ") :] for line in lines if line.startswith("[stderr] ")]
+        printed = [line for line in lines if not line.startswith("[stderr] ")]
+        found.append(Answer(command, "".join(printed), "".join(errors), int(status)))
+    return found
 
 
 def parse_transcript(text):
     """Return {argument list as a tuple: (standard output, exit status)}."""
-    found = {}
-    for command, output, status in _ENTRY.findall(text):
-        lines = [line for line in output.splitlines(True) if not line.startswith("[stderr] ")]
-        found[tuple(shlex.split(command))] = ("".join(lines), int(status))
-    return found
+    return {tuple(shlex.split(one.command)): (one.stdout, one.rc) for one in parse_answers(text)}
+
+
+def answers(transcript):
+    """Return every command of a recorded transcript (the name of its file) with its Answer, in order."""
+    return parse_answers((RECORDED / transcript).read_text(encoding="utf-8"))
+
+
+def answer(transcript, part, number=0):
+    """Return the recorded answer to the (number+1)th command that contains `part`."""
+    return [one for one in answers(transcript) if part in one.command][number]
+
+
+def failure(one):
+    """Return the runner's error for a recorded Answer."""
+    assert one.rc, one
+    return CommandError("it failed", one.command.split(), one.rc, one.stdout, one.stderr)
 
 
 class RecordedReader(Reader):

@@ -5,11 +5,14 @@
 
 import json
 import re
-from pathlib import Path
 
-from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RecordedReader, parse_transcript
+from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import (
+    RECORDED,
+    RecordedReader,
+    parse_transcript,
+)
 
-RECORDED = Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "batch" / "recorded"
+NODES = ("nodes", "usable_nodes", "cpus", "memory_mb", "disk_mb", "gpus", "gpu_type", "features")
 
 
 def unchanged(argv, output):
@@ -56,6 +59,16 @@ class RecordedSite:
 
     def queue(self, name, change=unchanged, user=None):
         return next(queue for queue in self.facts(change, user)["queues"] if queue["name"] == name)
+
+    def known(self, name, keys, change=unchanged, user=None):
+        """Return the values of a queue as {key: value}.
+
+        A key "source X" is the source of X; "nodes" are the node groups as tuples of the values of NODES.
+        """
+        queue = self.queue(name, change, user)
+        sources = {f"source {key}": text for key, text in queue["sources"].items()}
+        nodes = [tuple(group[key] for key in NODES) for group in queue["node_groups"]]
+        return {key: dict(queue, nodes=nodes, **sources)[key] for key in keys}
 
     def output(self, *argv):
         """Return the recorded output of a command."""

@@ -62,17 +62,21 @@ STATES = {
 # States of jobs that have started: to cancel one of them could end a user's job.
 _STARTED = ("STOPPED", "SUSPENDED")
 
-# Reasons (squeue %r, job_state_reason.c) for which a pending job does not start until the job or the configuration is
-# changed. Others may end by themselves: ...RunMinutes when jobs end, QOSUsageThreshold when usage decays,
-# PartitionNodeLimit and Constraints (node_scheduler.c) when nodes are up again. AccountingPolicy and PartitionConfig
-# are reported if no other reason fits.
+# Reasons (squeue %r, job_state_reason.c) for which a pending job does not start, however many other jobs end. The first
+# lines last until the job or the configuration is changed (PerNode and PerJob: the request is too large), the last line
+# but one until the used budget decays or is reset, which may take months. Of these jobs one stays queued: it starts
+# when the budget permits, and then others are ordered again. acct_policy.c: GrpTRESMins (...Minutes) and GrpWall count
+# what ended jobs have used; so does the fair-share factor (QOSUsageThreshold). The same name without Minutes, with
+# RunMinutes, PerUser or PerAccount limits what runs at once, and ends when running jobs end.
+# Others that may end by themselves: PartitionNodeLimit and Constraints (node_scheduler.c) when nodes are up again.
+# AccountingPolicy and PartitionConfig are reported if no other reason fits.
 _NEVER_STARTS = re.compile(
     r"""^(?:
         JobHeld\w* | JobHoldMaxRequeue | JobLaunchFailure | DependencyNeverSatisfied | Reservation(?:Deleted|Invalid)
-      | BadConstraints | AccountNotAllowed | InvalidAccount | InvalidQOS | QOSNotAllowed | DeadLine
-      | PartitionTimeLimit | MaxMemPerLimit
-      | (?:QOS|Assoc)\w*PerJob\w* | (?:QOS|Assoc)MaxWall\w* | (?:QOS|Assoc)Min\w*
-      | (?:QOS|Assoc)Grp(?!\w*RunMinutes)\w*Minutes\w*
+      | BurstBufferOperation | BadConstraints | AccountNotAllowed | InvalidAccount | InvalidQOS | QOSNotAllowed
+      | DeadLine | PartitionTimeLimit | MaxMemPerLimit
+      | (?:QOS|Assoc)\w*Per(?:Job|Node)(?:Limit)? | (?:QOS|Assoc)MaxWall\w* | (?:QOS|Assoc)Min\w*
+      | (?:QOS|Assoc)Grp(?:(?!\w*RunMinutes)\w*Minutes|Wall)(?:Limit)? | QOSUsageThreshold
       | .*(?:_|\ )held(?:_|\ |$).*
     )$""",
     re.VERBOSE | re.IGNORECASE,
@@ -80,7 +84,8 @@ _NEVER_STARTS = re.compile(
 
 # Reasons among them that do not depend on the job's request: another job with the same request may start.
 _MAY_START = re.compile(
-    r"JobHeld|JobHoldMaxRequeue|JobLaunchFailure|DependencyNeverSatisfied|Reservation(?:Deleted|Invalid)|DeadLine|held",
+    r"JobHeld|JobHoldMaxRequeue|JobLaunchFailure|DependencyNeverSatisfied|Reservation(?:Deleted|Invalid)|DeadLine"
+    r"|BurstBufferOperation|held",
     re.IGNORECASE,
 )
 

@@ -248,13 +248,13 @@ class _Packing:
     def probe(self, number: int, job_class: JobClass, mask: int, unplaced: Unplaced, kept: List[int]) -> None:
         """Order a single glidein of each entry without glideins, until the jobs have a slot.
 
-        Glideins without GPUs do not count for jobs that request GPUs. Nor do they if there is a sample: then only
-        properties of GPUs are unknown.
+        Glideins without GPUs do not count for jobs that request GPUs. Nor do they if there is a sample of today's
+        tarball: then only properties of GPUs are unknown.
         """
         jobs = _Jobs(number, job_class, unplaced.jobs, dict(unplaced.allowed))
         for index in indices(mask & self._open):
             shape, path = self.shapes[index], self.shapes[index].path
-            of_gpus = shape.supply["sample"] or job_class.at(shape).request[3]
+            of_gpus = (shape.supply["sample"] and not shape.outdated) or job_class.at(shape).request[3]
             present = any(
                 kept[other] or self.ordered[other] or self.shapes[other].is_present
                 for other in indices(self._shapes_of[path])

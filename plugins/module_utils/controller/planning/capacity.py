@@ -16,8 +16,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.in
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import JobClass, is_job_attribute
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import (
+    OF_TARBALL,
     Resources,
     fits,
+    is_outdated,
     jobs_per_slot,
     machine_ad,
     part_of,
@@ -72,7 +74,8 @@ class EntryShape(NamedTuple):
     machine ad that its glideins will have; queued: queued glideins that the plan counts on; starting: glideins that run
     and are expected to register; late: glideins that run and have not registered in time; passed_over_groups: demand
     groups that the negotiator passed over here, {group id: {"until": epoch}}; overdue: queued glideins that have waited
-    for more than overdue_s; withdrawn: why queued glideins are withdrawn before jobs are given out, or None.
+    for more than overdue_s; withdrawn: why queued glideins are withdrawn before jobs are given out, or None; outdated:
+    of machine.is_outdated for the sample.
     """
 
     key: Key
@@ -89,6 +92,7 @@ class EntryShape(NamedTuple):
     overdue: int = 0
     overdue_s: int = 0
     withdrawn: Optional[str] = None
+    outdated: bool = False
 
     def unknown(self, condition: Condition, job: Ad) -> Set[str]:
         """Return the machine's attributes that a condition of a job ad reaches and that no source knows.
@@ -99,7 +103,7 @@ class EntryShape(NamedTuple):
         gpus = (self.ad.get("availablegpus") or [{}])[0]
         of_gpus = "requiregpus" in condition.my | condition.bare or any(map(_is_of_gpus, names))
         if self.supply["sample"] and (gpus or not self.size[3] or not of_gpus):
-            return set()
+            return names & OF_TARBALL - set(self.ad) if self.outdated else set()
         missing = {name for name in names if name not in self.ad and name not in gpus and not is_job_attribute(name)}
         return missing if self.size[3] else {name for name in missing if not _is_of_gpus(name)}
 
@@ -125,7 +129,7 @@ class EntryShape(NamedTuple):
 
     @property
     def never_starts(self) -> Optional[str]:
-        """Return why no glidein is ordered while a queued one can never start, as text, or None.
+        """Return why no glidein is ordered while a queued one cannot start, as text, or None.
 
         Another glidein of the same request could not start either.
         """
@@ -133,7 +137,7 @@ class EntryShape(NamedTuple):
             return None
         reason = next(iter(self.counts["sick_reasons"]), "")
         glideins = count(self.counts["never_starts"], "queued glidein")
-        text = f"{'/'.join(self.key)} gets no new glidein while {glideins} can never start"
+        text = f"{'/'.join(self.key)} gets no new glidein while {glideins} cannot start"
         return f"{text} ({reason})" if reason else text
 
     @property
@@ -304,6 +308,7 @@ def _entry_shape(
         starting=starting,
         late=absent - starting,
         passed_over_groups={group: row for group, row in remembered.items() if now_s < row["until"]},
+        outdated=is_outdated(supply["sample"], site.htcondor),
     )
 
 

@@ -78,6 +78,12 @@ NAMES = {
     "utsnamenodename": "~",
 }
 
+# Attributes that depend on the programs of the tarball besides HTCondor's version, such as its plug-ins for URLs.
+OF_TARBALL = frozenset(("hasfiletransferpluginmethods",))
+
+# Glideins have it since their tarball may have plug-ins.
+_STATES_PLUGINS = "glidein_urltransfers"
+
 _SIZES = ("cpus", "memory", "disk", "gpus")
 _CHECK_PREFIXES = ("glidein", "pyglidein")
 _GPU_PREFIX = "gpus_"
@@ -130,6 +136,16 @@ def machine_ad(
     if shape["gpus"]:
         ad["availablegpus"] = [gpu_ad(ad)] * shape["gpus"]
     return ad
+
+
+def is_outdated(sample: Optional[Ad], htcondor: Sequence[Sequence[str]]) -> bool:
+    """Return whether a sample may be of a glidein with another tarball than those of `htcondor`, as machine_ad.
+
+    It does not show then that a new glidein lacks what the tarball brings.
+    """
+    known = {name.lower(): str(value) for name, value in (sample or {}).items()}
+    others = [version for version, _platform in htcondor if f" {version} " not in known.get("condorversion", "")]
+    return bool(known) and (_STATES_PLUGINS not in known or (bool(htcondor) and len(others) == len(htcondor)))
 
 
 def sampled_ad(sample: Ad) -> Ad:

@@ -81,7 +81,9 @@ class Fit:
         self._with_ad = sum(1 << index for index, one in enumerate(capacities) if one.ad is not None)
         # Of the others, a sample shows all attributes.
         self._incomplete = sum(
-            1 << index for index, one in enumerate(capacities) if one.size and (one.size[3] or not one.supply["sample"])
+            1 << index
+            for index, one in enumerate(capacities)
+            if one.size and (one.size[3] or not one.supply["sample"] or one.outdated)
         )
         self._ads: Dict[Optional[FrozenSet[str]], List[Tuple[Optional[classad2.ClassAd], int]]] = {}
         self._true_at: Dict[Tuple[Any, ...], Tuple[int, int]] = {}

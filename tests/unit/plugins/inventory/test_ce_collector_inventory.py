@@ -10,6 +10,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.glidein.ops.plugins.inventory import ce_collector
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import KNOWN
+from ansible_collections.glidein.ops.tests.unit.support.ce_catalogue import CE, GATEWAY, ITEM
 
 try:
     from ansible.template import trust_as_template
@@ -19,37 +20,9 @@ except ImportError:  # before ansible-core 2.19 all texts are templates
         return text
 
 
-CE = {
-    "Name": "ce1.example.org",
-    "LastHeardFrom": 1000,
-    "HTCondorCEVersion": "25.0.1",
-    "OSG_Resource": "EXAMPLE-CE1",
-    "OSG_ResourceGroup": "EXAMPLE",
-    "OSG_BatchSystems": "SLURM",
-    "OSG_ResourceCatalog": [
-        {
-            "Name": "sc1",
-            "CPUs": 8,
-            "Memory": 16000,
-            "MaxWallTime": 2880,
-            "AllowedVOs": ["osg"],
-            "Transform": {"set_VOTag": "osg", "set_queue": "long"},
-        },
-        {"Name": "node", "CPUs": 8, "Memory": 16000, "WholeNode": True},
-    ],
-    "grid_resource": "condor ce1.example.org ce1.example.org:9619",
-}
-GATEWAY = {
-    "Name": "gateway-lab@",
-    "AuthenticatedIdentity": "gateway-lab@cm",
-    "OSG_Resource": "lab",
-    "OSG_ResourceGroup": "lab",
-    "OSG_BatchSystems": "slurm",
-    "OSG_ResourceCatalog": [{"Name": "main", "CPUs": 4, "Memory": 8000}],
-    "grid_resource": "condor gateway-lab@ cm:9618",
-    "is_glidein": True,
-    "GLIDEIN_Site": "lab",
-}
+NODE = {"Name": "node", "CPUs": 8, "Memory": 16000, "WholeNode": True}
+
+
 DEFAULTS = {
     "timeout": 30,
     "batch_systems": [],
@@ -74,7 +47,7 @@ class Catalogue:
     """The plugin, with collectors that answer from `ads`, {collector: [ads], or the reason of its failure}."""
 
     def __init__(self):
-        self.ads = {"central:9619": [CE]}
+        self.ads = {"central:9619": [dict(CE, OSG_ResourceCatalog=[ITEM, NODE])]}
         self.asked = []
         self.timeouts = set()
         self.stored = {}
@@ -253,7 +226,7 @@ def cached(catalogue):
 
 def test_a_cached_answer_is_used_without_a_query_also_with_other_filters(catalogue, cached):
     assert cached() == ["ce1.example.org", "gateway-lab"]
-    assert cached(min_cpus=8) == ["ce1.example.org"]
+    assert cached(resources=["EXAMPLE-CE1"]) == ["ce1.example.org"]
     assert catalogue.asked == [["central:9619", "other:9619"]]
 
 

@@ -55,9 +55,6 @@ def mode(path):
 
 def test_a_directory_is_collected_without_hidden_and_compiled_files(folder):
     assert sorted(collect([source(folder, dest="x")], "0600")) == ["x/a", "x/lib/b"]
-
-
-def test_a_directory_can_be_collected_without_those_below_it(folder):
     assert sorted(collect([source(folder, recurse=False)], "0600")) == ["a"]
 
 

@@ -26,34 +26,19 @@ def test_site_entry_and_shape_cannot_be_mixed_up():
     assert len(made) == 3
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "g952ce",
-        "bash",
-        "g952ce-1c5e5ee7x",
-        "xg952ce-1c5e5ee7",
-        "g952ce-1C5E5EE7",
-        "g952ce-1c5e5ee7\n",
-    ],
-)
+@pytest.mark.parametrize("name", ["", "g952ce", "bash", "{}x", "x{}", "g952ce-1C5E5EE7", "{}\n"])
 def test_jobs_with_other_names_are_ignored(name):
-    assert not is_job_name(name, "glidein")
+    assert not is_job_name(name.format("g952ce-1c5e5ee7"), "glidein")
 
 
 def test_jobs_of_another_deployment_are_ignored():
     assert not is_job_name(job_name("other", "lab", "main", "core"), "glidein")
 
 
-@pytest.mark.parametrize("name", ["a", "RM", "PSC-Bridges", "rm.small_2", "0", "x" * 64])
-def test_ordinary_names_are_accepted(name):
-    assert is_name(name)
-
-
-@pytest.mark.parametrize("name", ["", "-a", ".a", "a b", "a/b", "a\n", "x" * 65, "\u00e9", None, 3, "a;b", "$a"])
-def test_names_that_files_or_shells_could_misread_are_refused(name):
-    assert not is_name(name)
+def test_names_that_files_or_shells_could_misread_are_refused():
+    assert all(map(is_name, ["a", "RM", "PSC-Bridges", "rm.small_2", "0", "x" * 64]))
+    refused = ["", "-a", ".a", "a b", "a/b", "a\n", "x" * 65, "\u00e9", None, 3, "a;b", "$a"]
+    assert not [name for name in refused if is_name(name)]
 
 
 @pytest.mark.parametrize("text, name", [("a b/c", "a-b-c"), (" gpu", "gpu"), ("x" * 70, "x" * 64), ("{{", "")])

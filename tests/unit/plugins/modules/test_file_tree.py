@@ -40,33 +40,26 @@ def run(tmp_path):
     return runner
 
 
-def test_missing_files_are_requested_and_nothing_is_written(run, tmp_path):
+def test_missing_files_are_requested_or_listed_by_a_check_and_nothing_is_written(run, tmp_path):
     result = run()
     assert result["changed"] and result["missing"] == ["a", "lib/b"]
-    assert not (tmp_path / "site").exists()
-
-
-def test_the_version_is_installed_and_linked_and_a_second_run_changes_nothing(run, tmp_path):
-    result = run(archive=FILES)
-    assert result["changed"] and result["files"] == ["a", "lib/b"]
-    assert result["path"] == str(tmp_path / "site" / VERSION)
-    assert os.readlink(str(tmp_path / "site" / "current")) == VERSION
-    again = run()
-    assert not again["changed"] and "missing" not in again
-
-
-def test_a_link_to_another_version_is_replaced_without_an_archive(run, tmp_path):
-    run(archive=FILES)
-    (tmp_path / "site" / "current").unlink()
-    (tmp_path / "site" / "current").symlink_to("000000000000")
-    result = run()
-    assert result["changed"] and result["files"] == []
-    assert os.readlink(str(tmp_path / "site" / "current")) == VERSION
-    assert f"current -> {VERSION}" in result["diff"]["after"]
-
-
-def test_check_mode_lists_the_files_and_writes_nothing(run, tmp_path):
     result = run(check=True)
     assert result["changed"] and result["files"] == ["a", "lib/b"]
     assert [line.split()[-1] for line in result["diff"]["after"].splitlines()] == ["a", "lib/b", VERSION]
     assert not (tmp_path / "site").exists()
+
+
+def test_the_version_is_installed_and_linked_and_a_second_run_changes_only_another_link(run, tmp_path):
+    result = run(archive=FILES)
+    assert result["changed"] and result["files"] == ["a", "lib/b"]
+    assert result["path"] == str(tmp_path / "site" / VERSION)
+    link = tmp_path / "site" / "current"
+    assert os.readlink(str(link)) == VERSION
+    again = run()
+    assert not again["changed"] and "missing" not in again
+    link.unlink()
+    link.symlink_to("000000000000")
+    result = run()
+    assert result["changed"] and result["files"] == []
+    assert os.readlink(str(link)) == VERSION
+    assert f"current -> {VERSION}" in result["diff"]["after"]

@@ -13,8 +13,9 @@ from ansible.module_utils import basic
 from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.commands import Slurm
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.modules import glideins, queue_info
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, token
+from ansible_collections.glidein.ops.plugins.modules import glideins
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options, token
+from ansible_collections.glidein.ops.tests.unit.support.fake_pbspro import FakePbsPro
 from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits
 
 CORE = job_name("glidein", "lab", "main", "core")
@@ -30,16 +31,8 @@ def run(slurm, site_home):
             {"site": "lab", "entry": entry, "shape": "core", "present": present, "reason": "why not"}
             for entry, present in (presents or {}).items()
         ]
-        options = {
-            "deployment": "glidein",
-            "site": "lab",
-            "scheduler": "slurm",
-            "entries": {"main": raw_entry()},
-            "home": str(site_home),
-            "collector": "cm.example.org:9618",
-            "plan": plan,
-            "plan_as_of": int(time.time()) - plan_age_s,
-        }
+        options = site_options(site_home, collector="cm.example.org:9618", plan=plan)
+        options["plan_as_of"] = int(time.time()) - plan_age_s
         return run_module(glideins.main, dict(options, **changes), check, diff)
 
     return runner
@@ -61,6 +54,10 @@ def test_missing_glideins_are_submitted_at_once(run, slurm, site_home):
     assert len(slurm.calls("sbatch")) == 1
     assert [name for unused, name, unused_state in slurm.jobs()] == [CORE] * 3
     assert (counts(result, "before"), counts(result)) == ({"main": (0, 0, 0)}, {"main": (3, 0, 0)})
+    # The submission is recorded before and after.
+    first, second = events(site_home)
+    assert (first["event"], first["job_name"], first["count"]) == ("submitting", CORE, 3)
+    assert (second["event"], second["id"], second["job_id"]) == ("submitted", first["id"], "1")
 
 
 def test_a_second_run_changes_nothing(run, slurm):
@@ -105,32 +102,12 @@ def test_a_directory_that_cannot_be_written_is_named(run, slurm, site_home):
     assert slurm.calls("sbatch") == []
 
 
-def test_numbers_come_from_the_queue_and_not_from_the_plan(run, slurm):
-    run({"main": 3})
-    slurm.set("1_1", "RUNNING")
-    assert not run({"main": 3})["changed"]
-
-
 def test_surplus_is_cancelled_newest_first_and_never_a_running_one(run, slurm):
     run({"main": 3})
     slurm.set("1_2", "RUNNING")
     result = run({"main": 0})
     assert result["cancelled"] == [{"entry": "main", "shape": "core", "count": 2, "job_ids": ["1_3", "1_1"]}]
     assert slurm.jobs() == [("1_2", CORE, "RUNNING")]
-
-
-def test_one_that_started_between_counting_and_cancelling_lives_on(run, slurm):
-    run({"main": 2})
-    slurm.mode("scancel", "gone")
-    result = run({"main": 0})
-    assert not result.get("failed")
-    assert result["errors"] == []
-
-
-def test_limits_are_checked_again(run):
-    result = run({"main": 50}, entries={"main": raw_entry(limits={"queued": 4})})
-    assert result["submitted"][0]["count"] == 4
-    assert result["decisions"][0]["limited_by"] == "limit queued 4 reached"
 
 
 def test_check_mode_decides_the_same_and_touches_nothing(run, slurm, site_home):
@@ -155,19 +132,15 @@ def test_the_diff_shows_the_whole_script_again_at_every_submission(run):
     assert result["diff"][1]["after"] == result["scripts"][0]["content"]
 
 
-def test_script_and_record_are_private(run, site_home):
-    run({"main": 1})
+def test_the_script_submits_the_current_version_and_is_private(run, site_home):
     version = site_home / "lab" / "aaaaaaaaaaaa"
+    (script,) = run({"main": 1})["scripts"]
+    assert script["path"] == f"{version}/scripts/main.core.sh"
+    assert f"GLIDEIN_HOME='{version}'" in script["content"]
+    assert f"GLIDEIN_CREDENTIAL='{site_home}/lab/credential'" in script["content"]
     for name in ("submissions.jsonl", "scripts/main.core.sh"):
         assert stat.S_IMODE((version / name).stat().st_mode) == 0o600
     assert stat.S_IMODE((site_home / "lab" / "log").stat().st_mode) == 0o700
-
-
-def test_a_submission_is_recorded_before_and_after(run, site_home):
-    run({"main": 2})
-    first, second = events(site_home)
-    assert (first["event"], first["job_name"], first["count"]) == ("submitting", CORE, 2)
-    assert (second["event"], second["id"], second["job_id"]) == ("submitted", first["id"], "1")
 
 
 def test_a_bad_entry_leaves_the_others_working(run, slurm, site_home):
@@ -218,19 +191,11 @@ def test_after_a_time_out_the_rest_of_the_site_is_not_tried(run, slurm, monkeypa
     assert (result["after"], result["report"]["entries"][0]["queued"]) == (None, 0)
 
 
-def test_the_next_run_counts_glideins_of_an_unknown_submission(run, slurm):
-    slurm.mode("sbatch", "accept_and_time_out")
-    run({"main": 2})
-    assert not run({"main": 2})["changed"]
-
-
 @pytest.mark.parametrize(
     "mode, words",
     [
         ("down", "failed with exit status 1: slurm_load_jobs error: Unable to contact slurm controller"),
         ("garbage", "slurm: cannot read squeue's output, which does not contain its header: 'slurm_load_jobs: "),
-        ("empty", "slurm: cannot read squeue's output, which does not contain its header: 'nothing was printed'"),
-        ("cut", "was truncated after 43 characters"),
         ("hang", "gave no answer within 60 s and was stopped"),
     ],
 )
@@ -252,15 +217,6 @@ def test_orphans_are_cancelled_while_they_are_queued(run, slurm):
     assert result["report"]["orphans"] == 1
 
 
-def test_another_sites_glideins_on_the_same_account_are_unchanged(run, slurm):
-    slurm.add("7", job_name("glidein", "neighbour", "main", "core"))
-    slurm.add("8", "my own job | with a bar")
-    result = run({"main": 0})
-    assert not result["changed"]
-    assert len(slurm.jobs()) == 2
-    assert result["after"]["others"] == {"queued": 1, "running": 0}
-
-
 def test_failing_to_cancel_is_an_error(run, slurm):
     run({"main": 2})
     slurm.mode("scancel", "down")
@@ -268,15 +224,6 @@ def test_failing_to_cancel_is_an_error(run, slurm):
     assert result["failed"]
     assert result["cancelled"] == []
     assert "Unable to contact slurm controller" in result["msg"]
-
-
-def test_sick_glideins_are_replaced_and_shown(run, slurm):
-    run({"main": 2})
-    slurm.set("1_1", "PENDING", "JobHeldUser")
-    result = run({"main": 2})
-    assert counts(result) == {"main": (2, 0, 1)}
-    assert result["after"]["entries"][0]["sick_reasons"] == ["JobHeldUser"]
-    assert run({"main": 2})["cancelled"] == [{"entry": "main", "shape": "core", "count": 1, "job_ids": ["1_1"]}]
 
 
 def test_a_glidein_that_can_never_start_is_not_replaced_by_another_of_the_same_request(run, slurm):
@@ -292,17 +239,6 @@ def test_a_glidein_that_can_never_start_is_not_replaced_by_another_of_the_same_r
     assert not run({"main": 1}, entries=smaller)["changed"]
 
 
-def test_sick_glideins_are_cancelled_if_no_glidein_is_planned(run, slurm):
-    run({"main": 4})
-    slurm.set("1_1", "PENDING", "BadConstraints")
-    slurm.set("1_2", "PENDING", "JobHeldUser")
-    slurm.set("1_3", "SUSPENDED")
-    slurm.set("1_4", "RUNNING")
-    assert [one["job_ids"] for one in run({"main": 0})["cancelled"]] == [["1_2", "1_1"]]
-    run({"main": 0}, cancel_running=True)
-    assert slurm.jobs() == []
-
-
 @pytest.mark.parametrize(
     "changes, words",
     [
@@ -314,6 +250,9 @@ def test_sick_glideins_are_cancelled_if_no_glidein_is_planned(run, slurm):
         ({"collector": "cm:9618;id"}, "collector: 'cm:9618;id'"),
         ({"collector": "cm:"}, "collector: 'cm:'"),
         ({"scratch": "$(id)"}, "scratch: '$(id)'"),
+        ({"environment": {"A": "x\ny"}}, "environment.A: 'x\\ny' is invalid"),
+        ({"modules": ["a b"]}, "modules: ['a b'] is invalid"),
+        ({"log_dir": "/logs$(id)"}, "log_dir: '/logs$(id)' is invalid"),
         ({"home": "/nowhere"}, "Run the playbook glidein.ops.deploy for this host first"),
     ],
 )
@@ -360,39 +299,6 @@ def test_the_report_lists_running_glideins_with_their_waits(run, slurm):
     assert entry["sick_reasons"] == ["JobHeldUser"]
 
 
-def test_a_version_stays_in_use_as_long_as_its_glideins_are_there(run, slurm, site_home):
-    def versions():
-        options = {
-            "deployment": "glidein",
-            "site": "lab",
-            "scheduler": "slurm",
-            "entries": {"main": raw_entry()},
-            "home": str(site_home),
-        }
-        return run_module(queue_info.main, options)["queue"]["versions"]
-
-    run({"main": 1})
-    new = site_home / "lab" / "bbbbbbbbbbbb"
-    new.mkdir()
-    (new / "glidein.sh").write_text("exit 0\n")
-    (site_home / "lab" / "current").unlink()
-    (site_home / "lab" / "current").symlink_to("bbbbbbbbbbbb")
-    assert versions() == {
-        "aaaaaaaaaaaa": {"in_use": True, "current": False},
-        "bbbbbbbbbbbb": {"in_use": True, "current": True},
-    }
-    run({"main": 0})
-    assert versions()["aaaaaaaaaaaa"] == {"in_use": False, "current": False}
-
-
-def test_scripts_submit_the_version_that_is_current(run, site_home):
-    script = run({"main": 1})["scripts"][0]
-    version = str(site_home / "lab" / "aaaaaaaaaaaa")
-    assert script["path"] == version + "/scripts/main.core.sh"
-    assert "GLIDEIN_HOME='" + version + "'" in script["content"]
-    assert "GLIDEIN_CREDENTIAL='" + str(site_home / "lab" / "credential") + "'" in script["content"]
-
-
 def test_an_expired_token_is_an_error_before_any_submission(run, slurm, site_home):
     (site_home / "lab" / "credential").write_text(token(exp=1795211280))
     result = run({"main": 1})
@@ -411,23 +317,11 @@ def test_a_valid_token_is_used_and_its_expiry_time_returned(run, site_home):
     assert {entry["credential_expires"] for entry in result["report"]["entries"]} == {end}
 
 
-def test_with_a_pool_password_there_is_no_credential_file(run, site_home):
-    (site_home / "lab" / "credential").unlink()
-    assert "GLIDEIN_CREDENTIAL=''" in run({"main": 1}, credential="pool_password")["scripts"][0]["content"]
-
-
 def test_a_site_that_limits_arrays_gets_several(run, slurm):
     result = run({"main": 5}, entries={"main": raw_entry(limits={"array": 2})})
     assert [(one["count"], one["job_id"]) for one in result["submitted"]] == [(2, "1"), (2, "2"), (1, "3")]
     assert len(slurm.jobs()) == 5
     assert result["report"]["entries"][0]["launched"] == 5
-
-
-def test_a_site_without_arrays_gets_single_jobs(run, slurm):
-    result = run({"main": 3}, limits={"array": 1})
-    assert [job_id for job_id, unused, unused_state in slurm.jobs()] == ["1", "2", "3"]
-    assert not any(argument.startswith("--array") for call in slurm.calls("sbatch") for argument in call)
-    assert counts(result) == {"main": (3, 0, 0)}
 
 
 def test_after_a_refusal_the_rest_is_skipped_and_accepted_jobs_are_returned(run, slurm, site_home):
@@ -528,24 +422,18 @@ def test_logs_can_lie_elsewhere(run, slurm, tmp_path):
     assert (tmp_path / "logs").is_dir()
 
 
-@pytest.mark.parametrize(
-    "changes, words",
-    [
-        ({"environment": {"A": "x\ny"}}, "environment.A: 'x\\ny' is invalid"),
-        ({"modules": ["a b"]}, "modules: ['a b'] is invalid"),
-        ({"log_dir": "/logs$(id)"}, "log_dir: '/logs$(id)' is invalid"),
-    ],
-)
-def test_an_invalid_environment_is_refused_before_any_submission(run, slurm, changes, words):
-    result = run({"main": 1}, **changes)
-    assert result["failed"]
-    assert words in result["msg"]
-    assert slurm.jobs() == []
-
-
 def test_a_glidein_that_ended_since_the_plan_was_made_is_not_replaced(run, slurm):
     run({"main": 3})
     plan = [{"entry": "main", "shape": "core", "present": 10, "queued": 0, "running": 10, "reason": "paused"}]
     assert run(plan=plan)["submitted"] == []
     plan = [{"entry": "main", "shape": "core", "present": 11, "queued": 0, "running": 10, "reason": "one more"}]
     assert [one["count"] for one in run(plan=plan)["submitted"]] == [1]
+
+
+def test_pbs_professional_gets_plain_jobs_because_it_refuses_arrays_that_must_not_be_rerun(run, tmp_path, monkeypatch):
+    pbspro = FakePbsPro(tmp_path / "pbs")
+    monkeypatch.setenv("PATH", pbspro.bin + os.pathsep + os.environ["PATH"])
+    result = run({"main": 2}, scheduler="pbspro")
+    assert [(one["count"], one["job_id"]) for one in result["submitted"]] == [(1, "0.pbshost"), (1, "1.pbshost")]
+    assert "\n#PBS -r n\n" in result["scripts"][0]["content"]
+    assert [call[:-1] for call in pbspro.calls("qsub")] == [[], []]

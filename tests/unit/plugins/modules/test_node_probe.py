@@ -15,7 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.names import (
 from ansible_collections.glidein.ops.plugins.module_utils.site import node_probe as probe_utils
 from ansible_collections.glidein.ops.plugins.modules import node_probe
 from ansible_collections.glidein.ops.plugins.plugin_utils.node_report_script import node_report_script
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options
 from ansible_collections.glidein.ops.tests.unit.support.fake_lsf import FakeLsf
 from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits
 
@@ -40,15 +40,8 @@ def run(slurm, home):
     home.parent.mkdir()
 
     def runner(state="read", check=False, diff=False, **changes):
-        options = {
-            "deployment": "glidein",
-            "site": "lab",
-            "scheduler": "slurm",
-            "entries": {"main": raw_entry(), "gpu": raw_entry(queue="gpu")},
-            "home": str(home),
-            "state": state,
-            "script": "echo report\n",
-        }
+        options = site_options(home, state=state, script="echo report\n")
+        options["entries"]["gpu"] = raw_entry(queue="gpu")
         return run_module(node_probe.main, dict(options, **changes), check=check, diff=diff)
 
     return runner
@@ -258,13 +251,6 @@ def test_leftovers_of_a_killed_run_are_named_without_the_entries(run, slurm, dir
     assert run("absent", check=True, entries={})["left"] == []
 
 
-def test_a_directory_that_was_there_before_stays(run, home):
-    home.mkdir()
-    run("submitted")
-    run("absent")
-    assert list(home.iterdir()) == []
-
-
 def test_a_later_run_replaces_leftovers_of_a_killed_run(run, slurm, directory, home):
     run("submitted")
     slurm.set("1", "RUNNING")
@@ -313,16 +299,9 @@ def test_the_log_directory_of_the_site_is_used(run, tmp_path, home):
 def test_the_whole_report_of_a_job_of_lsf(tmp_path, monkeypatch, home):
     """Run the real script as a job of the stand-in for LSF, in the environment that LSF sets."""
     monkeypatch.setenv("FAKE_BATCH_RUN", "1")
-    fake = FakeLsf(tmp_path / "lsf", "openlava")
+    fake = FakeLsf(tmp_path / "lsf")
     monkeypatch.setenv("PATH", fake.bin + os.pathsep + os.environ["PATH"])
-    options = {
-        "deployment": "glidein",
-        "site": "lab",
-        "scheduler": "lsf",
-        "entries": {"main": raw_entry()},
-        "home": str(home),
-        "script": node_report_script(),
-    }
+    options = dict(site_options(home), scheduler="lsf", script=node_report_script())
     home.parent.mkdir()
     result = run_module(node_probe.main, dict(options, state="submitted"))
     deadline = time.time() + 120

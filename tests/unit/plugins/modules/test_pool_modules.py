@@ -23,6 +23,7 @@ from ansible_collections.glidein.ops.plugins.modules import (
     token_signing_key,
 )
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
+from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
 CONFIG_VAL = """#!/bin/sh
 case "$*" in
@@ -47,15 +48,8 @@ print(".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in p
 @pytest.fixture
 def commands(tmp_path, monkeypatch):
     """Return a function that adds a command to PATH, which contains no HTCondor command at first."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-
-    def add(name, text):
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
-
-    return add
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    return lambda name, text: write_program(tmp_path / "bin" / name, text)
 
 
 @pytest.fixture
@@ -126,12 +120,6 @@ def test_without_htcondor_a_check_reports_a_change_and_a_run_fails(tmp_path, com
     assert (check["changed"], check["minted"]) == (True, {})
     assert "condor_config_val UID_DOMAIN could not be started" in check["reason"]
     assert "condor_config_val UID_DOMAIN could not be started" in tokens(tmp_path)["msg"]
-
-
-def test_a_damaged_state_of_revocations_is_an_error(pool):
-    (pool / "dir").mkdir()
-    (pool / "dir/revoked.json").write_text("{}")
-    assert "revoked.json cannot be read" in tokens(pool)["msg"]
 
 
 # --- token_signing_key
@@ -384,24 +372,18 @@ def archive(tmp_path, monkeypatch):
     return make
 
 
-def test_the_pool_password_of_a_supplied_tarball_is_used(tmp_path, items, archive):
-    done = build(tmp_path, sources={"supplied": archive(**{"etc/pool_password": b"a secret"})})
+@pytest.mark.parametrize("password", [b"a secret", b"another"])
+def test_the_pool_password_of_a_supplied_tarball_is_used_unless_a_file_replaces_it(tmp_path, items, archive, password):
+    more = {}
+    if password == b"another":
+        (tmp_path / "password").write_bytes(password)
+        more["pool_password_file"] = str(tmp_path / "password")
+    done = build(tmp_path, sources={"supplied": archive(**{"etc/pool_password": b"a secret"})}, **more)
     assert sorted(done["built"]) == ["supplied-pool-password.tar.gz", "supplied.tar.gz"]
     with tarfile.open(tmp_path / "dir/supplied-pool-password.tar.gz") as tar:
-        assert tar.extractfile("./etc/pool_password").read() == b"a secret"
+        assert tar.extractfile("./etc/pool_password").read() == password
     with tarfile.open(tmp_path / "dir/supplied.tar.gz") as tar:
         assert "./etc/pool_password" not in tar.getnames()
-
-
-def test_a_supplied_pool_password_replaces_that_of_the_tarball(tmp_path, items, archive):
-    (tmp_path / "password").write_bytes(b"another")
-    build(
-        tmp_path,
-        sources={"supplied": archive(**{"etc/pool_password": b"a secret"})},
-        pool_password_file=str(tmp_path / "password"),
-    )
-    with tarfile.open(tmp_path / "dir/supplied-pool-password.tar.gz") as tar:
-        assert tar.extractfile("./etc/pool_password").read() == b"another"
 
 
 def test_a_supplied_tarball_without_a_password_gives_one_tarball(tmp_path, items, archive):

@@ -3,25 +3,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.modules import queue_info
-from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, raw_entry, run_module, token
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, run_module, site_options, token
 
 
 def run(tmp_path, **changes):
-    options = {
-        "deployment": "glidein",
-        "site": "lab",
-        "scheduler": "slurm",
-        "entries": {"main": raw_entry()},
-        "home": str(tmp_path / "home"),
-    }
-    return run_module(queue_info.main, dict(options, **changes), check=True)
+    return run_module(queue_info.main, site_options(tmp_path / "home", **changes), check=True)
 
 
 def test_the_queue_is_counted_even_where_nothing_is_deployed(slurm, tmp_path):
     name = job_name("glidein", "lab", "main", "core")
     slurm.add("3_1", name)
     slurm.add("3_2", name, "RUNNING")
-    slurm.add("4", "job-of-another-user")
+    slurm.add("4", "a job of mine | with a bar")
     result = run(tmp_path)
     assert not result["changed"]
     queue = result["queue"]

@@ -8,6 +8,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandE
 from ansible_collections.glidein.ops.plugins.modules import retired_glideins
 from ansible_collections.glidein.ops.plugins.modules.retired_glideins import off_command, read_glideins, retire
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
+from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
 # As HTCondor 23.9.6 prints it; a retiring glidein has no START.
 ACCEPTS = '"3_1" "slot1@glidein_3_1_5b69ac74@slurm" time() < 1795375328 && (true)\n'
@@ -99,10 +100,8 @@ def test_an_entry_is_retired_separately():
 @pytest.fixture
 def commands(tmp_path, monkeypatch):
     """Install commands of a pool in PATH; its only glidein retires when it is requested to."""
-    (tmp_path / "condor_status").write_text(f"#!/bin/sh\n[ -e {tmp_path}/told ] || printf '%s' '{ACCEPTS}'\n")
-    (tmp_path / "condor_off").write_text(f"#!/bin/sh\n: >{tmp_path}/told\n")
-    for name in ("condor_status", "condor_off"):
-        (tmp_path / name).chmod(0o755)
+    write_program(tmp_path / "condor_status", f"#!/bin/sh\n[ -e {tmp_path}/told ] || printf '%s' '{ACCEPTS}'\n")
+    write_program(tmp_path / "condor_off", f"#!/bin/sh\n: >{tmp_path}/told\n")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     return tmp_path
 

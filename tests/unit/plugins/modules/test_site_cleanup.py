@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.site.cleanup import scratch_parents
 from ansible_collections.glidein.ops.plugins.modules import site_cleanup
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+from ansible_collections.glidein.ops.tests.unit.support.builders import run_module, site_options
 
 CORE = job_name("glidein", "lab", "main", "core")
 GONE = job_name("glidein", "lab", "gone", "core")
@@ -26,16 +26,8 @@ def run(slurm, site_home, tmp_path):
     """Run the module for the deployed site `lab`, whose scratch directories are in tmp_path/scratch."""
 
     def runner(check=False, **changes):
-        options = {
-            "deployment": "glidein",
-            "site": "lab",
-            "scheduler": "slurm",
-            "entries": {"main": raw_entry()},
-            "home": str(site_home),
-            "scratch": str(tmp_path / "scratch"),
-            "patience": 0,
-        }
-        return run_module(site_cleanup.main, dict(options, **changes), check, diff=True)
+        options = site_options(site_home, scratch=str(tmp_path / "scratch"), patience=0)
+        return run_module(site_cleanup.main, {**options, **changes}, check, diff=True)
 
     return runner
 

@@ -4,7 +4,7 @@
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.modules import site_removal
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+from ansible_collections.glidein.ops.tests.unit.support.builders import run_module, site_options
 
 CORE = job_name("glidein", "lab", "main", "core")
 OTHER = job_name("glidein", "elsewhere", "main", "core")
@@ -15,15 +15,7 @@ def run(slurm, site_home):
     """Run the module for the deployed site `lab`."""
 
     def runner(check=False, **changes):
-        options = {
-            "deployment": "glidein",
-            "site": "lab",
-            "scheduler": "slurm",
-            "entries": {"main": raw_entry()},
-            "home": str(site_home),
-            "patience": 0,
-        }
-        return run_module(site_removal.main, dict(options, **changes), check)
+        return run_module(site_removal.main, {**site_options(site_home, patience=0), **changes}, check)
 
     return runner
 

@@ -5,7 +5,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.commands import Slurm
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.modules import submission_info
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options
 
 CORE = job_name("glidein", "lab", "main", "core")
 STARTED = "2026-11-21T00:13:09Z glidein: start\n"
@@ -18,15 +18,8 @@ def run(slurm, site_home):
     """Run the module for a submission of the deployed site `lab`."""
 
     def runner(job_id="7", **changes):
-        options = {
-            "deployment": "glidein",
-            "site": "lab",
-            "scheduler": "slurm",
-            "entries": {"main": raw_entry()},
-            "home": str(site_home),
-            "job_id": job_id,
-        }
-        return run_module(submission_info.main, dict(options, **changes), check=True)
+        options = {**site_options(site_home, job_id=job_id), **changes}
+        return run_module(submission_info.main, options, check=True)
 
     return runner
 
@@ -92,11 +85,6 @@ def test_each_glidein_of_a_submission_counts_and_those_of_others_do_not(run, slu
     result = run()
     assert [job["id"] for job in result["jobs"]] == ["7_1", "7_2"]
     assert (result["in_queue"], result["registered"], len(result["logs"])) == (2, 1, 1)
-
-
-def test_a_sick_glidein_has_the_batch_systems_reason(run, slurm):
-    slurm.add("7_1", CORE, reason="JobHeldUser")
-    assert run()["jobs"] == [{"id": "7_1", "state": "sick", "reason": "JobHeldUser"}]
 
 
 @pytest.mark.parametrize("lines, text", [(1, ENDED.rstrip("\n")), (0, "")])

@@ -91,8 +91,9 @@ def _facts(ad: classad2.ClassAd, place: str, query: Mapping[str, Any], groups_of
 
 
 def _excluded_by(ad: classad2.ClassAd, query: Mapping[str, Any]) -> list[str]:
-    """Return the server's settings whose conditions the job does not satisfy."""
-    tests = {"pool.users": jobs.users_constraint(query["users"]), "pool.constraint": query["constraint"]}
+    """Return the names of jobs.OFFERED and of the server's settings whose conditions the job does not satisfy."""
+    settings = {"pool.users": jobs.users_constraint(query["users"]), "pool.constraint": query["constraint"]}
+    tests = {**jobs.OFFERED, **settings}
     return [name for name, test in tests.items() if test and classad2.ExprTree(test).eval(ad) is not True]
 
 

@@ -18,13 +18,21 @@ import classad2
 from . import accounting_limits
 from .demand import group_id, merge_by_user
 
-IDLE = (
-    'JobStatus == 1 && JobUniverse == 5 && Managed isnt "External" '
-    "&& (JobCoolDownExpiration is undefined || JobCoolDownExpiration < time())"
-)
-"""Idle jobs that can run on a glidein: not local, scheduler and grid jobs, and not those that a job router has routed.
-Container jobs are in universe 5, too. The schedd does not offer a job in its cool-down to the negotiator (`Runnable` in
-HTCondor's qmgmt.cpp)."""
+OFFERED = {
+    "IsNoopJob": "(IsNoopJob || false) isnt true",
+    "WantParallelScheduling": "(WantParallelScheduling || false) isnt true",
+    "Managed": 'Managed isnt "External"',
+    "MaxHosts": "(CurrentHosts < MaxHosts) isnt false",
+}
+"""{attribute: condition on which the schedd offers an idle vanilla job to the negotiator}: `Runnable` in HTCondor's
+qmgmt.cpp. The schedd itself ends a no-op job, and a job router runs those that are managed externally. `|| false`: a
+number is a truth value, too."""
+
+VANILLA = " && ".join(["JobUniverse == 5", *OFFERED.values()])
+"""Jobs that a glidein can run: not local, scheduler and grid jobs. Container jobs are in universe 5, too."""
+
+IDLE = f"JobStatus == 1 && {VANILLA} && (JobCoolDownExpiration is undefined || JobCoolDownExpiration < time())"
+"""Idle jobs that can start now: the schedd does not offer a job in its cool-down."""
 
 REQUESTS = ("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs")
 _REQUESTS = frozenset(name.lower() for name in REQUESTS)

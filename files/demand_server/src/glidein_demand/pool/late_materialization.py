@@ -18,7 +18,7 @@ from . import jobs
 
 def constraint(extra: str, users: Iterable[str]) -> str:
     """Return the constraint for job factories: of vanilla jobs, of `users`, that satisfy the operator's `extra`."""
-    tests = ["JobMaterializeDigestFile isnt undefined", "JobUniverse == 5", jobs.users_constraint(users), extra]
+    tests = ["JobMaterializeDigestFile isnt undefined", jobs.VANILLA, jobs.users_constraint(users), extra]
     return " && ".join(f"({test})" for test in tests if test)
 
 

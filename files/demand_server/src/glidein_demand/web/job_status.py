@@ -31,6 +31,26 @@ _OTHER_UNIVERSES = {
     13: "vm: it needs a machine that runs virtual machines",
 }
 
+_NOT_OFFERED = {
+    "IsNoopJob": (
+        "Its IsNoopJob is true (noop_job): the schedd ends it without a machine",
+        "Nothing: it needs no glidein.",
+    ),
+    "WantParallelScheduling": (
+        "Its WantParallelScheduling is true: it needs machines with a dedicated scheduler",
+        "If a glidein is to run it, submit it again without this attribute.",
+    ),
+    "Managed": (
+        "Its Managed is External: a job router runs it elsewhere",
+        "Nothing: it needs no glidein. `condor_router_q` shows where it runs.",
+    ),
+    "MaxHosts": (
+        "Its CurrentHosts is not below MaxHosts: the schedd takes it for started",
+        "Look at the job: `condor_q -long {job}`.",
+    ),
+}
+"""Reason and action for each condition of pool/jobs.py that keeps an idle job from being offered to the negotiator."""
+
 _LIMIT = re.compile(r"(?P<kind>.+) (?P<name>\S+): \S+, (?P<used>\S+) in use\Z")
 """A reason of pool/accounting_limits.py."""
 
@@ -71,7 +91,7 @@ def describe(
             "since": facts["since"],
             "queued_at": facts["queued_at"],
             "user": facts["user"],
-            "in_demand": row is not None and facts["status"] == IDLE,
+            "in_demand": row is not None and facts["status"] == IDLE and not facts["excluded_by"],
             "group": group and {key: value for key, value in group.items() if key != "accounting_group"},
             "obstacles": _obstacles(f"{schedd}#{job}", job, schedd, facts, row, demand, settings, paused, now),
             "rejected": _rejected(facts, now),
@@ -171,6 +191,10 @@ def _never(job: str, facts: Mapping[str, Any], settings: Settings) -> list[dict[
         found.append(obstacle(
             f"Its universe is {kind}", "If a glidein is to run it, submit it again with `universe = vanilla`."
         ))  # fmt: skip
+    for attribute in facts["excluded_by"]:
+        if attribute in _NOT_OFFERED:
+            reason, action = _NOT_OFFERED[attribute]
+            found.append(obstacle(reason, action.format(job=job)))
     if "pool.users" in facts["excluded_by"]:
         found.append(obstacle(
             f"The demand server does not count it: pool.users is {', '.join(settings.users)}",

@@ -6,7 +6,7 @@
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
-from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced
+from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, replaced
 
 GPUS = RecordedSite(htcondor, "htcondor_23.9.6_discovery.txt")
 STATIC = RecordedSite(htcondor, "htcondor_23.9.6_discovery_static.txt")
@@ -66,20 +66,6 @@ def test_the_negotiator_may_be_out_of_reach():
 
 def test_a_pool_without_machines_has_no_nodes():
     assert GPUS.queue("", replaced("(?s).+", "", "condor_status"))["node_groups"] == []
-
-
-@pytest.mark.parametrize(
-    ("words", "gap"),
-    [
-        (("condor_status",), "nodes"),
-        (("-schedd",), "limits"),
-        (("-negotiator",), "accounting groups"),
-        (("condor_version",), "version"),
-        (("COLLECTOR_HOST",), "name of the pool"),
-    ],
-)
-def test_a_refused_command_is_a_gap(words, gap):
-    assert GPUS.gaps(refused(*words)) == [gap]
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts
 from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts_output as lsf_output
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RecordedReader
-from ansible_collections.glidein.ops.tests.unit.support.recorded_site import (
-    RecordedSite,
-    refused,
-    replaced,
-)
+from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced, unchanged
 
 LSF = RecordedSite(lsf, "volclava_2.2_discovery.txt")
 # Spectrum LSF 10.1: lsid, lshosts -gpu.
@@ -77,72 +73,54 @@ def test_versions(line, product, version):
     assert found == (product, version, "c1")
 
 
-def test_the_maximum_not_the_default_is_the_walltime():
-    queue = LSF.queue("long")  # RUNLIMIT = 24:0 168:0
-    assert queue["walltime_s"] == 168 * 3600
-    assert queue["sources"]["walltime_s"] == "bqueues -l: RUNLIMIT"
-    assert LSF.queue("batchonly")["walltime_s"] == 90 * 60
-    assert LSF.queue("normal")["walltime_s"] is None
+def of_batchonly(table):
+    """Return a `change` of the table of limits of the queue batchonly."""
+    return replaced(" RUNLIMIT                \n 90.0 min                \n", table, "-l")
 
 
-def test_other_limits_of_a_queue():
-    queue = LSF.queue("long")
-    assert (queue["max_running"], queue["max_cpus_per_job"]) == (5, 16)  # UJOB_LIMIT, PROCLIMIT = 1 4 16
-    assert queue["max_memory_per_job_mb"] == 825032704 // 1024  # as Volclava prints it
+LIMITS = " CPULIMIT            RUNLIMIT           TASKLIMIT\n 180.0 min of hostA  240.0 min of hostA 1 8\n"
+SIZES = " FILELIMIT DATALIMIT MEMLIMIT\n  20000 K   20000 K    1.5 G\n"
+# (queue, change, {key: value})
+QUEUES = [
+    # The maximum, not the default: RUNLIMIT = 24:0 168:0. UJOB_LIMIT; PROCLIMIT = 1 4 16. Glidein is in physicists.
+    (
+        "long",
+        unchanged,
+        {
+            "default": False,
+            "problems": [],
+            "walltime_s": 168 * 3600,
+            "source walltime_s": "bqueues -l: RUNLIMIT",
+            "max_running": 5,
+            "max_cpus_per_job": 16,
+            "max_memory_per_job_mb": 825032704 // 1024,  # as Volclava prints it
+        },
+    ),
+    ("batchonly", unchanged, {"default": False, "walltime_s": 90 * 60, "problems": []}),
+    ("batchonly", of_batchonly(LIMITS), {"walltime_s": 240 * 60, "max_cpus_per_job": 8}),
+    ("batchonly", of_batchonly(SIZES), {"max_memory_per_job_mb": 1536}),
+    ("normal", unchanged, {"default": True, "walltime_s": None, "problems": []}),
+    ("chem", unchanged, {"problems": ["USERS: glidein is not in it (bqueues -u glidein)"]}),
+    ("inter", unchanged, {"problems": ["SCHEDULING POLICIES: ONLY_INTERACTIVE: it takes no batch jobs"]}),
+    ("closed", unchanged, {"problems": ["STATUS=Closed:Active: it takes no jobs"]}),
+    # An inactive queue is a problem unless its time window is closed.
+    (
+        "normal",
+        replaced("Open:Active", "Open:Inact_Adm", "-l"),
+        {"problems": ["STATUS=Open:Inact_Adm: it starts no jobs"]},
+    ),
+    ("normal", replaced("Open:Active", "Open:Inact_Win", "-l"), {"problems": []}),
+    (
+        "long",
+        replaced("HOSTS:  farm/ lsf.2", "HOSTS:  gone", "-l"),
+        {"problems": ["HOSTS: gone: none of them is in bhosts"]},
+    ),
+]
 
 
-def test_a_table_of_several_limits():
-    table = " CPULIMIT            RUNLIMIT           TASKLIMIT\n 180.0 min of hostA  240.0 min of hostA 1 8\n"
-    change = replaced(" RUNLIMIT                \n 90.0 min                \n", table, "-l")
-    queue = LSF.queue("batchonly", change)
-    assert (queue["walltime_s"], queue["max_cpus_per_job"]) == (240 * 60, 8)
-
-
-def test_a_table_of_sizes():
-    table = " FILELIMIT DATALIMIT MEMLIMIT\n  20000 K   20000 K    1.5 G\n"
-    change = replaced(" RUNLIMIT                \n 90.0 min                \n", table, "-l")
-    assert LSF.queue("batchonly", change)["max_memory_per_job_mb"] == 1536
-
-
-@pytest.mark.parametrize(
-    ("name", "problems"),
-    [
-        ("normal", []),
-        ("long", []),  # glidein is in the group physicists
-        ("chem", ["USERS: glidein is not in it (bqueues -u glidein)"]),
-        ("inter", ["SCHEDULING POLICIES: ONLY_INTERACTIVE: it takes no batch jobs"]),
-        ("closed", ["STATUS=Closed:Active: it takes no jobs"]),
-        ("batchonly", []),
-    ],
-)
-def test_queues_that_refuse_the_user(name, problems):
-    assert LSF.queue(name)["problems"] == problems
-
-
-def test_an_inactive_queue_is_a_problem_unless_its_time_window_is_closed():
-    assert LSF.queue("normal", replaced("Open:Active", "Open:Inact_Adm", "-l"))["problems"]
-    assert LSF.queue("normal", replaced("Open:Active", "Open:Inact_Win", "-l"))["problems"] == []
-
-
-def test_the_default_queue():
-    assert [queue["name"] for queue in LSF.facts()["queues"] if queue["default"]] == ["normal"]
-
-
-def test_nodes_of_a_queue():
-    # HOSTS: farm/ lsf+2; HJOB_LIMIT = 4, PJOB_LIMIT = 2
-    groups = LSF.queue("long")["node_groups"]
-    assert sum(group["nodes"] for group in groups) == 3
-    assert groups[0] == {
-        "nodes": 1,
-        "usable_nodes": 1,
-        "cpus": 2,
-        "memory_mb": 24105,
-        "disk_mb": None,
-        "gpus": 0,
-        "gpu_type": None,
-        "features": ["cs"],
-    }
-    assert sum(group["nodes"] for group in LSF.queue("chem")["node_groups"]) == 1  # HOSTS: lsf
+@pytest.mark.parametrize("name, change, expected", QUEUES, ids=[f"{case[0]}-{min(case[2])}" for case in QUEUES])
+def test_queues(name, change, expected):
+    assert LSF.known(name, expected, change) == expected
 
 
 @pytest.mark.parametrize(
@@ -154,20 +132,22 @@ def test_the_hosts_of_a_queue(hosts, number):
     assert sum(group["nodes"] for group in LSF.queue("long", change)["node_groups"]) == number
 
 
-def test_a_queue_without_hosts_is_a_problem():
-    change = replaced("HOSTS:  farm/ lsf.2", "HOSTS:  gone", "-l")
-    assert LSF.queue("long", change)["problems"] == ["HOSTS: gone: none of them is in bhosts"]
-
-
-def test_groups_that_contain_each_other_end():
-    change = replaced("farm .*", "farm  node01 more/\nmore  farm/ node02", "bmgroup")
-    assert sum(group["nodes"] for group in LSF.queue("long", change)["node_groups"]) == 3
-
-
-def test_a_limit_on_the_slots_of_a_host_limits_its_cores():
-    change = replaced("(lsf +ok +- +)2", r"\g<1>64", "bhosts")
-    assert LSF.queue("long", change)["node_groups"][0]["cpus"] == 4  # JL/H
-    assert LSF.queue("normal", change)["node_groups"][0]["cpus"] == 64
+def test_nodes_of_a_queue():
+    # HOSTS: farm/ lsf+2; HJOB_LIMIT = 4, PJOB_LIMIT = 2
+    nodes = LSF.known("long", ["nodes"])["nodes"]
+    assert nodes[0] == (1, 1, 2, 24105, None, 0, None, ["cs"])
+    assert sum(group[0] for group in nodes) == 3
+    assert sum(group["nodes"] for group in LSF.queue("chem")["node_groups"]) == 1  # HOSTS: lsf
+    # Groups may contain each other.
+    circle = replaced("farm .*", "farm  node01 more/\nmore  farm/ node02", "bmgroup")
+    assert sum(group["nodes"] for group in LSF.queue("long", circle)["node_groups"]) == 3
+    # A limit on the slots of a host limits its cores.
+    slots = replaced("(lsf +ok +- +)2", r"\g<1>64", "bhosts")
+    assert LSF.queue("long", slots)["node_groups"][0]["cpus"] == 4  # JL/H
+    assert LSF.queue("normal", slots)["node_groups"][0]["cpus"] == 64
+    # Without sizes of nodes, the slots are used.
+    group = LSF.queue("chem", refused("lshosts"))["node_groups"][0]
+    assert (group["cpus"], group["memory_mb"]) == (2, None)
 
 
 @pytest.mark.parametrize(
@@ -202,29 +182,6 @@ def test_each_product_gets_only_supported_options(product):
     assert {("bparams", "-a"), ("busers", "-w", "glidein"), ("lshosts", "-gpu")} < set(ibm)
     assert {("bparams", "-l"), ("busers", "glidein")} < set(openlava)
     assert ("lshosts", "-gpu") not in volclava + openlava
-
-
-@pytest.mark.parametrize(
-    ("words", "gap"),
-    [
-        (("lsid",), "version"),
-        (("bqueues", "-l"), "queues"),
-        (("bqueues", "-u"), "queues of the user"),
-        (("bhosts",), "nodes"),
-        (("lshosts",), "sizes of nodes"),
-        (("bmgroup",), "groups of nodes"),
-        (("bparams",), "limits"),
-        (("busers",), "limits of the user"),
-        (("cat",), "memory unit"),
-    ],
-)
-def test_a_refused_command_is_a_gap(words, gap):
-    assert gap in LSF.gaps(refused(*words))
-
-
-def test_without_node_sizes_the_slots_are_used():
-    group = LSF.queue("chem", refused("lshosts"))["node_groups"][0]
-    assert (group["cpus"], group["memory_mb"]) == (2, None)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs import facts_output as pbs_output
 from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
-from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced
+from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced, unchanged
 
 PBS = RecordedSite(pbspro, "openpbs_23.06.06_discovery.txt")
 
@@ -22,114 +22,119 @@ def test_version_server_and_limits():
     assert facts["gpu_request"] == "ngpus"
 
 
-def test_limits_of_a_queue():
-    queue = PBS.queue("gpuq")
-    assert queue["problems"] == []
-    assert queue["walltime_s"] == 48 * 3600
-    assert (queue["max_cpus_per_job"], queue["max_nodes_per_job"]) == (128, 2)
-    assert queue["sources"]["walltime_s"] == "qstat -Qf: resources_max.walltime=48:00:00"
+ROUTED = "from_route_only=True: its jobs come through the route queue route"
+CLOSED = ["enabled=False: it takes no jobs", "started=False: it starts no jobs"]
+DESTINATIONS = "route_destinations=secret,closed@pbs,other@elsewhere"
+OF_SERVER = replaced("(    server_state = )", r"    acl_user_enable = True\n    acl_users = alice\n\1", "-Bf")
+# (queue, change, user, {key: value})
+QUEUES = [
+    (
+        "gpuq",
+        unchanged,
+        None,
+        {
+            "problems": [],
+            "walltime_s": 48 * 3600,
+            "source walltime_s": "qstat -Qf: resources_max.walltime=48:00:00",
+            "max_cpus_per_job": 128,
+            "max_nodes_per_job": 2,
+            "max_queued": 20,
+            # The user's own limit replaces the generic one: max_run = [u:PBS_GENERIC=4] and, in another line,
+            # [u:glidein=8].
+            "max_running": 8,
+            "nodes": [(2, 0, 64, 515199, None, 4, "a100", [])],
+        },
+    ),
+    ("gpuq", unchanged, "alice", {"max_running": 4, "problems": []}),
+    # The limit on all jobs holds for one user.
+    ("gpuq", replaced("PBS_ALL=500", "PBS_ALL=15"), None, {"max_queued": 15}),
+    (
+        "workq",
+        unchanged,
+        None,
+        {"walltime_s": 240 * 3600, "source walltime_s": "qstat -Bf: resources_max.walltime=240:00:00"},
+    ),
+    # OpenPBS accepted a job in physicsq, because it compares all groups of the user.
+    ("physicsq", unchanged, None, {"max_memory_per_job_mb": 200 * 1024, "problems": []}),
+    ("closed", unchanged, None, {"problems": CLOSED}),
+    ("secret", unchanged, None, {"problems": ["acl_groups=chemistry: glidein is in none of them"]}),
+    ("secret", refused("id"), None, {"problems": []}),
+    ("short", unchanged, None, {"problems": [ROUTED]}),
+    ("gpuq", unchanged, "bob", {"problems": ["acl_users=alice@pbs,glidein: bob is not in it"]}),
+    # A list may name a user to refuse.
+    (
+        "gpuq",
+        replaced("alice@pbs,glidein", "-glidein,+"),
+        None,
+        {"problems": ["acl_users=-glidein,+: glidein is not in it"]},
+    ),
+    ("gpuq", replaced("alice@pbs,glidein", "-bob,+"), None, {"problems": []}),
+    ("workq", OF_SERVER, None, {"problems": ["acl_users=alice: glidein is not in it"]}),
+    # A route queue has the nodes and the largest walltime of its destinations.
+    (
+        "route",
+        unchanged,
+        None,
+        {
+            "problems": [],
+            "default": True,
+            "walltime_s": 96 * 3600,
+            "source walltime_s": "qstat -Qf: resources_max.walltime=96:00:00 of long",
+        },
+    ),
+    (
+        "route",
+        replaced("route_destinations = short,long", DESTINATIONS.replace("=", " = ")),
+        None,
+        {"problems": [f"{DESTINATIONS}: none of them takes the user's jobs"]},
+    ),
+    (
+        "gpuq",
+        replaced("    resources_min.walltime = 00:10:00", "    resources_min.nodect = 4"),
+        None,
+        {"problems": ["resources_min.nodect=4: a glidein uses one node"]},
+    ),
+    (
+        "long",
+        replaced("default_chunk.Qlist = long", "default_chunk.Qlist = gone"),
+        None,
+        {"problems": [ROUTED, "nodes: it has none (pbsnodes -a)"]},
+    ),
+    ("gpuq", refused("pbsnodes"), None, {"walltime_s": 48 * 3600, "nodes": []}),
+    *(
+        ("long", replaced("default_shared", sharing), None, {"whole_nodes": whole})
+        for sharing, whole in (
+            ("default_shared", False),
+            ("ignore_excl", False),
+            ("default_excl", True),
+            ("default_exclhost", True),
+            ("force_exclhost", True),
+        )
+    ),
+]
 
 
-def test_the_users_own_limit_replaces_the_generic_one():
-    # max_run = [u:PBS_GENERIC=4] and [u:glidein=8], two lines of the same name
-    assert PBS.queue("gpuq")["max_running"] == 8
-    assert PBS.queue("gpuq", user="alice")["max_running"] == 4
-
-
-def test_the_limit_on_all_jobs_holds_for_one_user():
-    assert PBS.queue("gpuq")["max_queued"] == 20
-    assert PBS.queue("gpuq", replaced("PBS_ALL=500", "PBS_ALL=15"))["max_queued"] == 15
-
-
-def test_a_queue_without_a_walltime_has_that_of_the_server():
-    queue = PBS.queue("workq")
-    assert queue["walltime_s"] == 240 * 3600
-    assert queue["sources"]["walltime_s"] == "qstat -Bf: resources_max.walltime=240:00:00"
-
-
-def test_the_limit_on_the_memory_of_a_job():
-    assert PBS.queue("physicsq")["max_memory_per_job_mb"] == 200 * 1024
+@pytest.mark.parametrize("name, change, user, expected", QUEUES, ids=[f"{case[0]}-{min(case[3])}" for case in QUEUES])
+def test_queues(name, change, user, expected):
+    assert PBS.known(name, expected, change, user) == expected
 
 
 @pytest.mark.parametrize(
-    ("name", "problems"),
+    "name, change, sizes",
     [
-        ("closed", ["enabled=False: it takes no jobs", "started=False: it starts no jobs"]),
-        ("secret", ["acl_groups=chemistry: glidein is in none of them"]),
-        ("short", ["from_route_only=True: its jobs come through the route queue route"]),
-        # OpenPBS accepted this job, because it compares all groups of the user.
-        ("physicsq", []),
+        # default_chunk.Qlist = long; the node pbs has Qlist = workq,short,long
+        ("long", unchanged, [(1, 32, 2)]),
+        ("route", unchanged, [(1, 32, 2)]),
+        ("physicsq", unchanged, [(1, 128, 0)]),
+        # The vnodes of a host are one node.
+        ("gpuq", replaced("resources_available.host = gpu02", "resources_available.host = gpu01"), [(1, 128, 8)]),
     ],
 )
-def test_queues_that_refuse_the_user(name, problems):
-    assert PBS.queue(name)["problems"] == problems
-
-
-def test_a_user_who_is_not_in_the_list_of_users():
-    assert PBS.queue("gpuq", user="bob")["problems"] == ["acl_users=alice@pbs,glidein: bob is not in it"]
-    assert PBS.queue("gpuq", user="alice")["problems"] == []
-
-
-def test_a_list_may_name_a_user_to_refuse():
-    assert PBS.queue("gpuq", replaced("alice@pbs,glidein", "-glidein,+"))["problems"]
-    assert PBS.queue("gpuq", replaced("alice@pbs,glidein", "-bob,+"))["problems"] == []
-
-
-def test_unknown_groups_are_a_gap_and_no_problem():
-    assert PBS.queue("secret", refused("id"))["problems"] == []
-    assert PBS.gaps(refused("id")) == ["groups of the user"]
-
-
-def test_a_server_that_refuses_the_user_is_a_problem_of_each_queue():
-    change = replaced("(    server_state = )", r"    acl_user_enable = True\n    acl_users = alice\n\1", "-Bf")
-    assert PBS.queue("workq", change)["problems"] == ["acl_users=alice: glidein is not in it"]
-
-
-def test_a_route_queue_has_the_nodes_and_the_largest_walltime_of_its_destinations():
-    queue = PBS.queue("route")
-    assert queue["problems"] == []
-    assert queue["default"]
-    assert queue["walltime_s"] == 96 * 3600
-    assert queue["sources"]["walltime_s"] == "qstat -Qf: resources_max.walltime=96:00:00 of long"
-    assert [group["nodes"] for group in queue["node_groups"]] == [1]
-
-
-def test_a_route_queue_whose_destinations_refuse_the_user():
-    change = replaced("route_destinations = short,long", "route_destinations = secret,closed@pbs,other@elsewhere")
-    expected = "route_destinations=secret,closed@pbs,other@elsewhere: none of them takes the user's jobs"
-    assert PBS.queue("route", change)["problems"] == [expected]
-
-
-def test_a_queue_that_takes_only_jobs_of_several_nodes():
-    change = replaced("    resources_min.walltime = 00:10:00", "    resources_min.nodect = 4")
-    assert PBS.queue("gpuq", change)["problems"] == ["resources_min.nodect=4: a glidein uses one node"]
-
-
-def test_nodes_that_belong_to_a_queue():
-    assert PBS.queue("gpuq")["node_groups"] == [
-        {
-            "nodes": 2,
-            "usable_nodes": 0,
-            "cpus": 64,
-            "memory_mb": 515199,
-            "disk_mb": None,
-            "gpus": 4,
-            "gpu_type": "a100",
-            "features": [],
-        }
-    ]
-    assert sum(group["nodes"] for group in PBS.queue("workq")["node_groups"]) == 2  # those in no queue
-
-
-def test_nodes_that_the_default_chunk_of_a_queue_chooses():
-    # default_chunk.Qlist = long; the node pbs has Qlist = workq,short,long
-    assert [(group["nodes"], group["cpus"]) for group in PBS.queue("long")["node_groups"]] == [(1, 32)]
-    assert [(group["nodes"], group["cpus"]) for group in PBS.queue("physicsq")["node_groups"]] == [(1, 128)]
-
-
-def test_a_queue_without_nodes_is_a_problem():
-    change = replaced("default_chunk.Qlist = long", "default_chunk.Qlist = gone")
-    assert PBS.queue("long", change)["problems"][-1] == "nodes: it has none (pbsnodes -a)"
+def test_nodes_of_a_queue(name, change, sizes):
+    groups = PBS.queue(name, change)["node_groups"]
+    assert [(group["nodes"], group["cpus"], group["gpus"]) for group in groups] == sizes
+    # Those in no queue.
+    assert sum(group["nodes"] for group in PBS.queue("workq")["node_groups"]) == 2
 
 
 def test_resources_with_names_as_values_are_features():
@@ -147,26 +152,6 @@ def test_resources_that_name_single_racks_are_not_features():
     assert [(group["nodes"], group["features"]) for group in groups] == [(20, [])]
 
 
-def test_the_vnodes_of_a_host_are_one_node():
-    change = replaced("resources_available.host = gpu02", "resources_available.host = gpu01")
-    groups = PBS.queue("gpuq", change)["node_groups"]
-    assert [(group["nodes"], group["cpus"], group["gpus"]) for group in groups] == [(1, 128, 8)]
-
-
-@pytest.mark.parametrize(
-    ("sharing", "whole"),
-    [
-        ("default_shared", False),
-        ("ignore_excl", False),
-        ("default_excl", True),
-        ("default_exclhost", True),
-        ("force_exclhost", True),
-    ],
-)
-def test_whole_node_allocation_is_detected(sharing, whole):
-    assert PBS.queue("long", replaced("default_shared", sharing))["whole_nodes"] is whole
-
-
 def test_the_notice_before_the_kill_is_known_if_all_usable_queues_set_it():
     assert PBS.facts()["limits"]["grace_s"] is None  # only the kill_delay of workq
 
@@ -175,22 +160,6 @@ def test_the_notice_before_the_kill_is_known_if_all_usable_queues_set_it():
         return without.replace("queue_type = Execution\n", "queue_type = Execution\n    kill_delay = 45\n")
 
     assert PBS.facts(change)["limits"]["grace_s"] == 45
-
-
-@pytest.mark.parametrize(
-    ("words", "gaps"),
-    [(("-Qf",), ["queues"]), (("-Bf",), ["limits"]), (("pbsnodes",), ["nodes"])],
-)
-def test_a_refused_command_is_a_gap(words, gaps):
-    facts, found = PBS.read(refused(*words))
-    assert sorted({gap["what"] for gap in found}) == gaps
-    assert set(facts) == {"version", "cluster", "queues", "accounts", "limits", "gpu_request"}
-
-
-def test_without_nodes_the_queues_are_known():
-    queue = PBS.queue("gpuq", refused("pbsnodes"))
-    assert queue["walltime_s"] == 48 * 3600
-    assert queue["node_groups"] == []
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Rea
 from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as sge
 from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts_output as sge_output
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
-from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced
+from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced, unchanged
 
 SGE = RecordedSite(sge, "gridengine_8.1.9_discovery.txt")
 
@@ -39,81 +39,88 @@ def test_versions(text, version):
     assert sge_output.parse_version(text) == version
 
 
-def test_limits_on_jobs():
-    change = replaced("max_u_jobs  +0", "max_u_jobs 300", "-sconf")
-    assert SGE.facts(change)["limits"]["max_queued"] == 300
-    change = replaced("maxujobs  +0", "maxujobs 25", "-ssconf")
-    assert SGE.facts(change)["limits"]["max_running"] == 25
+def both(*changes):
+    """Return a `change` that makes several."""
+
+    def change(argv, output):
+        for one in changes:
+            output = one(argv, output)
+        return output
+
+    return change
 
 
-def test_the_walltime_is_the_smaller_of_the_hard_and_the_soft_limit():
-    queue = SGE.queue("long.q")  # h_rt 168:00:00,[node03=24:00:00], s_rt 167:30:00
-    assert queue["walltime_s"] == (167 * 60 + 30) * 60
-    assert queue["sources"]["walltime_s"].startswith("qconf -sq long.q: h_rt=168:00:00")
+HARD_ON_ONE_HOST = replaced(r"168:00:00,\[node03=24:00:00\]", "168:00:00,[node03=INFINITY]", "-sq")
+NO_SOFT_LIMIT = replaced("167:30:00", "INFINITY", "-sq")
+PHYSICIST = replaced("glidein", "physics", "id")
+CHEMISTS = replaced("acl NONE\nxacl", "acl chemists\nxacl", "-sprj")
+PARALLEL = r"(qname +cpu.q\n(?:.*\n){9}qtype +).*"
+NOT_IN_LIST = "user_lists=physicists: glidein is in none of them"
+# (queue, change, {key: value})
+QUEUES = [
+    # The smaller of the hard and the soft limit: h_rt 168:00:00,[node03=24:00:00], s_rt 167:30:00
+    ("long.q", unchanged, {"walltime_s": (167 * 60 + 30) * 60}),
+    ("long.q", NO_SOFT_LIMIT, {"walltime_s": 168 * 3600, "source walltime_s": "qconf -sq long.q: h_rt=168:00:00"}),
+    # Without a limit on one host, it is not limited.
+    ("long.q", both(HARD_ON_ONE_HOST, NO_SOFT_LIMIT), {"walltime_s": None}),
+    ("long.q", unchanged, {"max_memory_per_cpu_mb": 8192}),  # h_vmem
+    ("cpu.q", unchanged, {"max_memory_per_cpu_mb": None, "problems": [], "accounts": None}),
+    # Environments that allot all slots on one host. mpi: $fill_up; smp: $pe_slots; six: 6, in no queue's list
+    ("long.q", unchanged, {"parallel_environments": ["smp"]}),
+    (
+        "long.q",
+        replaced(r"pe_name +smp\n(.*\n)user_lists +NONE", r"pe_name smp\n\1user_lists chemists", "-sp"),
+        {"parallel_environments": []},
+    ),
+    ("inter.q", unchanged, {"problems": ["qtype=INTERACTIVE: it takes no batch jobs"]}),
+    (
+        "closed.q",
+        unchanged,
+        {"problems": ["state d: it starts no jobs on any host (d is disabled, u unreachable, E error)"]},
+    ),
+    # A queue of parallel jobs only needs a parallel environment.
+    ("cpu.q", replaced(PARALLEL, r"\1NONE", "-sq"), {"problems": []}),
+    (
+        "cpu.q",
+        replaced(PARALLEL + r"\n(.*\n)pe_list .*", r"\1NONE\n\2pe_list NONE", "-sq"),
+        {"problems": ["qtype=NONE: it takes no batch jobs"]},
+    ),
+    # qmaster: "has no permission for cluster queue": physics is not the first group of this user
+    ("long.q", unchanged, {"problems": [NOT_IN_LIST]}),
+    ("long.q", replaced("@physics,alice", "@physics,glidein", "-su"), {"problems": []}),
+    ("long.q", PHYSICIST, {"problems": []}),
+    ("long.q", refused("-su"), {"problems": []}),
+    # Lists of the whole cluster.
+    (
+        "cpu.q",
+        replaced("user_lists +none\nx", "user_lists chemists\nx", "-sconf"),
+        {"problems": ["user_lists=chemists: glidein is in none of them"]},
+    ),
+    # Projects are accounts.
+    ("sub.q", unchanged, {"accounts": ["physics"]}),
+    (
+        "sub.q",
+        CHEMISTS,
+        {"accounts": [], "problems": ["projects=physics: glidein has access to none of them"]},
+    ),
+    ("cpu.q", replaced("enforce_project +false", "enforce_project true", "-sconf"), {"accounts": ["physics"]}),
+]
 
 
-def test_a_queue_without_a_limit_on_one_host_is_not_limited():
-    change = replaced(r"168:00:00,\[node03=24:00:00\]", "168:00:00,[node03=INFINITY]", "-sq")
-    assert SGE.queue("long.q", replaced("167:30:00", "INFINITY", "-sq"))["walltime_s"] == 168 * 3600
-    both = SGE.queue("long.q", lambda argv, output: change(argv, output).replace("167:30:00", "INFINITY"))
-    assert both["walltime_s"] is None
+@pytest.mark.parametrize("name, change, expected", QUEUES, ids=[f"{case[0]}-{min(case[2])}" for case in QUEUES])
+def test_queues(name, change, expected):
+    found = SGE.known(name, expected, change)
+    if "source walltime_s" in found:
+        found["source walltime_s"] = found["source walltime_s"][: len(expected["source walltime_s"])]
+    assert found == expected
 
 
-def test_memory_of_a_slot():
-    assert SGE.queue("long.q")["max_memory_per_cpu_mb"] == 8192  # h_vmem
-    assert SGE.queue("cpu.q")["max_memory_per_cpu_mb"] is None
-
-
-def test_only_environments_that_allot_all_slots_on_one_host():
-    # mpi: $fill_up; smp: $pe_slots; six: 6, in no queue's list
-    assert SGE.queue("long.q")["parallel_environments"] == ["smp"]
-    change = replaced(r"pe_name +smp\n(.*\n)user_lists +NONE", r"pe_name smp\n\1user_lists chemists", "-sp")
-    assert SGE.queue("long.q", change)["parallel_environments"] == []
-
-
-@pytest.mark.parametrize(
-    ("name", "problems"),
-    [
-        ("cpu.q", []),
-        ("inter.q", ["qtype=INTERACTIVE: it takes no batch jobs"]),
-        # qmaster: "has no permission for cluster queue": physics is not the first group of this user
-        ("long.q", ["user_lists=physicists: glidein is in none of them"]),
-        ("closed.q", ["state d: it starts no jobs on any host (d is disabled, u unreachable, E error)"]),
-    ],
-)
-def test_queues_that_refuse_the_user(name, problems):
-    assert SGE.queue(name)["problems"] == problems
-
-
-def test_a_user_in_a_list_and_a_user_whose_first_group_is():
-    assert SGE.queue("long.q", replaced("@physics,alice", "@physics,glidein", "-su"))["problems"] == []
-    assert SGE.queue("long.q", replaced("glidein", "physics", "id"))["problems"] == []
-    closed = SGE.queue("closed.q", replaced("glidein", "physics", "id"))["problems"]
-    assert closed[0] == "xuser_lists=physicists: glidein is in physicists"
-
-
-def test_lists_of_the_whole_cluster():
-    change = replaced("user_lists +none\nx", "user_lists chemists\nx", "-sconf")
-    assert SGE.queue("cpu.q", change)["problems"] == ["user_lists=chemists: glidein is in none of them"]
-
-
-def test_projects_are_accounts():
-    assert [account["name"] for account in SGE.facts()["accounts"]] == ["physics"]
-    assert SGE.queue("sub.q")["accounts"] == ["physics"]
-    assert SGE.queue("cpu.q")["accounts"] is None
-
-
-def test_a_project_that_does_not_admit_the_user():
-    change = replaced("acl NONE\nxacl", "acl chemists\nxacl", "-sprj")
-    assert SGE.facts(change)["accounts"][0]["problem"] == "acl=chemists: glidein is in none of them"
-    queue = SGE.queue("sub.q", change)
-    assert queue["accounts"] == []
-    assert queue["problems"] == ["projects=physics: glidein has access to none of them"]
-
-
-def test_with_enforce_project_each_queue_needs_one():
-    change = replaced("enforce_project +false", "enforce_project true", "-sconf")
-    assert SGE.queue("cpu.q", change)["accounts"] == ["physics"]
+def test_limits_and_accounts_of_the_site():
+    assert SGE.facts(replaced("max_u_jobs  +0", "max_u_jobs 300", "-sconf"))["limits"]["max_queued"] == 300
+    assert SGE.facts(replaced("maxujobs  +0", "maxujobs 25", "-ssconf"))["limits"]["max_running"] == 25
+    assert [(account["name"], account["problem"]) for account in SGE.facts()["accounts"]] == [("physics", None)]
+    assert SGE.facts(CHEMISTS)["accounts"][0]["problem"] == "acl=chemists: glidein is in none of them"
+    assert SGE.queue("closed.q", PHYSICIST)["problems"][0] == "xuser_lists=physicists: glidein is in physicists"
 
 
 def test_nodes_of_a_queue():
@@ -127,9 +134,11 @@ def test_nodes_of_a_queue():
     assert groups[2]["gpu_type"] == "a100"
 
 
-def test_gpus_are_those_of_the_host_not_the_free_ones():
-    change = replaced(r"(name='gpu' dominance='hc'>)[0-9.]+", r"\g<1>0.000000", "qhost")
-    assert [group["gpus"] for group in SGE.queue("cpu.q", change)["node_groups"]] == [2]
+def test_gpus_are_those_of_the_host_not_the_free_ones_and_may_be_listed():
+    none_free = replaced(r"(name='gpu' dominance='hc'>)[0-9.]+", r"\g<1>0.000000", "qhost")
+    assert [group["gpus"] for group in SGE.queue("cpu.q", none_free)["node_groups"]] == [2]
+    of_univa = replaced("gpu=4", "gpu=4(0 1 2 3)", "-se")
+    assert SGE.queue("long.q", of_univa)["node_groups"][0]["gpus"] == 4
 
 
 def test_gpus_of_a_host_that_could_not_be_read_are_unknown():
@@ -139,49 +148,12 @@ def test_gpus_of_a_host_that_could_not_be_read_are_unknown():
     assert [gap["what"] for gap in gaps] == ["GPUs of nodes"]
 
 
-def test_gpus_that_univa_lists():
-    change = replaced("gpu=4", "gpu=4(0 1 2 3)", "-se")
-    assert SGE.queue("long.q", change)["node_groups"][0]["gpus"] == 4
-
-
 def test_memory_that_is_counted_is_enforced():
     change = replaced(r"(h_vmem +h_vmem +MEMORY +<= +YES +)NO ", r"\1YES", "-sc")
     facts = SGE.facts(change)
     assert (facts["limits"]["memory_enforced"], facts["memory_request"]) == (True, "h_vmem")
     assert SGE.facts()["limits"]["memory_enforced"] is False
     assert SGE.facts(refused("-sc"))["limits"]["memory_enforced"] is None
-
-
-def test_a_queue_of_parallel_jobs_only():
-    change = replaced(r"(qname +cpu.q\n(?:.*\n){9}qtype +).*", r"\1NONE", "-sq")
-    assert "NONE" in change(["qconf", "-sq"], SGE.output("qconf", "-sq", "closed.q,cpu.q,gpu.q,inter.q,long.q,sub.q"))
-    assert SGE.queue("cpu.q", change)["problems"] == []
-    change = replaced(r"(qname +cpu.q\n(?:.*\n){9}qtype +).*\n(.*\n)pe_list .*", r"\1NONE\n\2pe_list NONE", "-sq")
-    assert SGE.queue("cpu.q", change)["problems"] == ["qtype=NONE: it takes no batch jobs"]
-
-
-@pytest.mark.parametrize(
-    ("words", "gap"),
-    [
-        (("-sql",), "queues"),
-        (("-sq",), "queues"),
-        (("-sconf",), "limits"),
-        (("-ssconf",), "running limit"),
-        (("qhost",), "nodes"),
-        (("-spl",), "parallel environments"),
-        (("-sp",), "parallel environments"),
-        (("-sprjl",), "projects"),
-        (("-su",), "access lists"),
-        (("id",), "group of the user"),
-        (("-help",), "version"),
-    ],
-)
-def test_a_refused_command_is_a_gap(words, gap):
-    assert SGE.gaps(refused(*words)) == [gap]
-
-
-def test_unknown_access_lists_refuse_no_user():
-    assert SGE.queue("long.q", refused("-su"))["problems"] == []
 
 
 def test_a_field_that_continues_after_a_backslash():

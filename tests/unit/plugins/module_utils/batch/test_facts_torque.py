@@ -5,7 +5,7 @@
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
-from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced
+from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, replaced, unchanged
 
 TORQUE = RecordedSite(torque, "torque_6.1.3_discovery.txt")
 MANAGER = RecordedSite(torque, "torque_6.1.3_discovery_manager.txt")
@@ -18,63 +18,60 @@ def test_version_server_and_limits():
     assert (facts["limits"]["max_array"], facts["limits"]["max_queued"]) == (2500, 500)
 
 
-def test_limits_of_a_queue():
-    queue = TORQUE.queue("long")
-    assert queue["walltime_s"] == 96 * 3600
-    assert (queue["max_queued"], queue["max_running"]) == (20, 4)
-    assert (queue["max_cpus_per_job"], queue["max_nodes_per_job"], queue["max_memory_per_job_mb"]) == (64, 2, 65536)
-    assert queue["sources"]["max_running"] == "qstat -Qf: max_user_run=4, max_running=100"
+# Torque refused this job; it accepted the job with -W group_list=physics, or with acl_group_sloppy.
+FIRST_GROUP = "acl_groups=physics: not the first group of glidein; it needs the directive -W group_list=physics"
+LISTS = "    acl_user_enable = True\n    acl_users = glidein\n    acl_logic_or = True\n    acl_group_enable = True\n"
+POLICY = "    resources_default.naccesspolicy = singlejob\n    max_user_run = 4\n"
+# (queue, change, {key: value})
+QUEUES = [
+    (
+        "long",
+        unchanged,
+        {
+            "problems": [FIRST_GROUP],
+            "walltime_s": 96 * 3600,
+            "max_queued": 20,
+            "max_running": 4,
+            "source max_running": "qstat -Qf: max_user_run=4, max_running=100",
+            "max_cpus_per_job": 64,
+            "max_nodes_per_job": 2,
+            "max_memory_per_job_mb": 65536,
+            "whole_nodes": False,
+        },
+    ),
+    ("long", replaced("acl_group_sloppy = False", "acl_group_sloppy = True"), {"problems": []}),
+    ("long", replaced("glidein physics", "physics glidein", "id"), {"problems": []}),
+    (
+        "long",
+        replaced("glidein physics", "glidein", "id"),
+        {"problems": ["acl_groups=physics: glidein is in none of them"]},
+    ),
+    # Either list is enough with acl_logic_or.
+    ("long", replaced("    acl_group_enable = True\n", LISTS), {"problems": []}),
+    ("long", replaced("    max_user_run = 4\n", POLICY), {"whole_nodes": True}),
+    (
+        "batch",
+        unchanged,
+        {
+            "problems": ["from_route_only=True: its jobs come through the route queue route"],
+            "nodes": [
+                # Nodes that are down report no memory.
+                (2, 0, 64, None, None, 4, None, ["gpu"]),
+                (1, 1, 32, 24105, None, 0, None, ["batch", "fast"]),
+            ],
+        },
+    ),
+    ("closed", unchanged, {"problems": ["enabled=False: it takes no jobs"]}),
+    ("gpu", unchanged, {"problems": ["acl_users=alice: glidein is not in it"]}),
+    ("iq", unchanged, {"problems": ["disallowed_types=batch: it takes only interactive jobs"]}),
+    # A route queue leads to the usable destinations.
+    ("route", unchanged, {"problems": [], "default": True, "walltime_s": 240 * 3600}),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "problems"),
-    [
-        ("batch", ["from_route_only=True: its jobs come through the route queue route"]),
-        ("closed", ["enabled=False: it takes no jobs"]),
-        ("gpu", ["acl_users=alice: glidein is not in it"]),
-        ("iq", ["disallowed_types=batch: it takes only interactive jobs"]),
-    ],
-)
-def test_queues_that_refuse_the_user(name, problems):
-    assert TORQUE.queue(name)["problems"] == problems
-
-
-def test_torque_compares_the_first_group_unless_the_list_is_sloppy():
-    # Torque refused this job; it accepted the job with -W group_list=physics, or with acl_group_sloppy.
-    assert TORQUE.queue("long")["problems"] == [
-        "acl_groups=physics: not the first group of glidein; it needs the directive -W group_list=physics"
-    ]
-    assert TORQUE.queue("long", replaced("acl_group_sloppy = False", "acl_group_sloppy = True"))["problems"] == []
-    assert TORQUE.queue("long", replaced("glidein physics", "physics glidein", "id"))["problems"] == []
-    other = TORQUE.queue("long", replaced("glidein physics", "glidein", "id"))
-    assert other["problems"] == ["acl_groups=physics: glidein is in none of them"]
-
-
-def test_either_list_is_enough_with_acl_logic_or():
-    lists = "    acl_user_enable = True\n    acl_users = glidein\n    acl_logic_or = True\n"
-    change = replaced("    acl_group_enable = True\n", lists + "    acl_group_enable = True\n")
-    assert TORQUE.queue("long", change)["problems"] == []
-
-
-def test_a_route_queue_leads_to_the_usable_destinations():
-    queue = TORQUE.queue("route")
-    assert (queue["problems"], queue["default"], queue["walltime_s"]) == ([], True, 240 * 3600)
-
-
-def test_nodes():
-    groups = TORQUE.queue("batch")["node_groups"]
-    assert groups[1] == {
-        "nodes": 1,
-        "usable_nodes": 1,
-        "cpus": 32,
-        "memory_mb": 24105,
-        "disk_mb": None,
-        "gpus": 0,
-        "gpu_type": None,
-        "features": ["batch", "fast"],
-    }
-    assert (groups[0]["nodes"], groups[0]["usable_nodes"], groups[0]["gpus"]) == (2, 0, 4)
-    assert groups[0]["memory_mb"] is None  # a node that is down reports no value
+@pytest.mark.parametrize("name, change, expected", QUEUES, ids=[f"{case[0]}-{min(case[2])}" for case in QUEUES])
+def test_queues(name, change, expected):
+    assert TORQUE.known(name, expected, change) == expected
 
 
 def test_the_property_that_chooses_nodes_is_shown_to_managers_only():
@@ -87,20 +84,6 @@ def test_the_property_that_chooses_nodes_is_shown_to_managers_only():
 
 def test_equal_nodes_leave_no_doubt_about_those_of_a_queue():
     assert TORQUE.gaps(replaced("     properties = .*\n", "", "pbsnodes")) == []
-
-
-def test_a_queue_that_gives_whole_nodes():
-    assert not TORQUE.queue("long")["whole_nodes"]
-    policy = "    resources_default.naccesspolicy = singlejob\n    max_user_run = 4\n"
-    assert TORQUE.queue("long", replaced("    max_user_run = 4\n", policy))["whole_nodes"]
-
-
-@pytest.mark.parametrize(
-    ("words", "gap"),
-    [(("-Qf",), "queues"), (("-Bf",), "limits"), (("pbsnodes",), "nodes"), (("id",), "groups of the user")],
-)
-def test_a_refused_command_is_a_gap(words, gap):
-    assert gap in TORQUE.gaps(refused(*words))
 
 
 def test_an_invalid_size_of_a_node_is_a_gap():

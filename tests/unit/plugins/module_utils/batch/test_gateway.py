@@ -5,6 +5,7 @@
 
 import json
 import os
+import re
 import subprocess
 import time
 
@@ -12,118 +13,86 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS, make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.gateway import BATCH_SYSTEMS
-from ansible_collections.glidein.ops.plugins.module_utils.errors import (
-    CommandError,
-    GlideinError,
-    InputError,
-    OutcomeUnknownError,
-)
-from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
-from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site
-from ansible_collections.glidein.ops.tests.unit.support.htcondor_output import RECORDED, answer_to
-from ansible_collections.glidein.ops.tests.unit.support.programs import Outputs
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError, OutcomeUnknownError
+from ansible_collections.glidein.ops.tests.unit.support import batch_systems
+from ansible_collections.glidein.ops.tests.unit.support.batch_systems import answering, refused
+from ansible_collections.glidein.ops.tests.unit.support.builders import shape
+from ansible_collections.glidein.ops.tests.unit.support.programs import Answering
+from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import answer, failure
 
-RECORDING = RECORDED.with_name("htcondor_23.9.6_grid_jobs.txt")
-HOME = PAYLOAD["home"]
+RECORDING = "htcondor_23.9.6_grid_jobs.txt"
 GPU = {"core": shape(gpus=1)}
 WHOLE = {"core": shape(whole_node=True)}
+SSH = {"ssh": "gateway-lab"}
 
 
-class Answering(Outputs):
-    """A runner that answers with text, or fails with an error."""
-
-    def __init__(self, answer):
-        self.answer = answer
-
-    def run(self, argv, stdin=None):
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-def recorded(part, number=0):
-    return answer_to(part, number, RECORDING)
-
-
-def gateway(batch_system="slurm", entries=None, **options):
-    return make_scheduler("gateway", dict(options, batch_system=batch_system), entries)
-
-
-def submitting(path, listed, answer, **options):
-    """Submit a glidein with a runner for which the collector lists these schedds; return (result, commands)."""
-    commands = []
-
-    class Runner(Outputs):
-        def run(self, argv, stdin=None):
-            commands.append(argv)
-            return listed if argv[0] == "condor_status" else Answering(answer).run(argv)
-
-    made = gateway(**options)
-    made.runner = Runner()
-    path.write_text(files(**options)[1])
-    return made.submit(str(path), "g", 1), commands
-
-
-def answering(answer, **options):
-    made = gateway(**options)
-    made.runner = Answering(answer)
-    return made
+def gateway(batch_system="slurm", **options):
+    return make_scheduler("gateway", dict(options, batch_system=batch_system))
 
 
 def files(entry=None, batch_system="slurm", payload=None, **options):
-    """Return (script, description) of an entry's glideins. Entries are checked as the modules check them."""
-    one = site({"main": raw_entry(**(entry or {}))})
-    made = gateway(batch_system, one["entries"], **options)
-    found = batch_files(made, one, "main", "core", dict(PAYLOAD, **payload or {}), "/s/main.core.sh")
-    return [text for unused, text in found]
+    return batch_systems.files("gateway", entry, dict(options, batch_system=batch_system), **payload or {})
 
 
-def commands(*arguments, **options):
-    """Return the description's commands as a dict."""
-    lines = [line for line in files(*arguments, **options)[1].splitlines() if line and not line.startswith("#")]
-    found = dict(line.split(" = ", 1) for line in lines)
-    assert len(found) == len(lines)
-    return found
+def commands(entry=None, batch_system="slurm", **options):
+    return batch_systems.commands("gateway", entry, dict(options, batch_system=batch_system))
 
 
-def refused(entry, batch_system="slurm", **options):
+def problem(entry, batch_system="slurm", **options):
     with pytest.raises(InputError) as raised:
         files(entry, batch_system, **options)
     return str(raised.value)
 
 
+class ByCommand(Answering):
+    """A runner whose answers depend on the command. pick: a function of its arguments that returns the answer."""
+
+    def __init__(self, pick):
+        super().__init__()
+        self.pick = pick
+
+    def run(self, argv, stdin=None):
+        self.answers = [self.pick(argv)]
+        return super().run(argv, stdin)
+
+
 # --- options
 
 
-def test_the_batch_system_is_required():
-    with pytest.raises(InputError, match="glidein_scheduler_options.batch_system"):
-        make_scheduler("gateway")
-
-
-def test_a_batch_system_is_refused_with_routes():
-    with pytest.raises(InputError, match="batch_system: 'slurm' is invalid; expected no value with routes"):
-        gateway(routes=True)
-
-
-@pytest.mark.parametrize("name", ["kubernetes", "gateway", "pbs"])
-def test_other_batch_systems_are_refused(name):
-    with pytest.raises(InputError, match=f"batch_system: '{name}' is invalid; expected slurm or "):
-        gateway(name)
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"batch_system": None}, "batch_system"),
+        ({"routes": True}, "batch_system: 'slurm' is invalid; expected no value with routes"),
+        *(
+            ({"batch_system": name}, f"batch_system: '{name}' is invalid; expected slurm or ")
+            for name in ("kubernetes", "gateway", "pbs")
+        ),
+        *(({"gateway": name}, "gateway: .* such as gateway-SITE@") for name in ("gateway-lab", "a b@", "@", "x@\ny")),
+        *(
+            ({"ssh": host}, "ssh: .* such as gateway-SITE")
+            for host in ("-oProxyCommand=x", "a b", "a@b@c", "under_score", "a:b", "a.user@host")
+        ),
+        *(
+            (dict(SSH, ssh_directory=path), "ssh_directory: .* begins with / or ~/")
+            for path in ("relative/path", "~/a b", "/a;b", "~other/x")
+        ),
+        *(
+            ({"shared_payload": path}, "shared_payload: .* expected an absolute path")
+            for path in ("~/.glidein/lab", ".glidein", "/", "/a b", "/a$(id)")
+        ),
+        ({"ssh": "a", "gateway": "gateway-b@"}, "gateway: 'gateway-b@' is invalid; expected no value with ssh"),
+        ({"ssh": "a", "collector": "c"}, "collector: 'c' is invalid; expected no value with ssh"),
+        ({"ssh_directory": "~/a"}, "ssh_directory: '~/a' is invalid; expected no value without ssh"),
+    ],
+)
+def test_an_invalid_option_is_refused_by_name(options, message):
+    with pytest.raises(InputError, match=f"glidein_scheduler_options.{message}"):
+        gateway(**options)
 
 
 def test_the_batch_systems_are_those_whose_class_has_blahp():
     assert set(BATCH_SYSTEMS) == {name for name, kind in SCHEDULERS.items() if kind().blahp and name != "gateway"}
-
-
-def test_other_batch_systems_have_no_such_options():
-    with pytest.raises(InputError, match="glidein_scheduler_options.gateway: unknown key"):
-        make_scheduler("slurm", {"gateway": "gateway-lab@"})
-
-
-@pytest.mark.parametrize("name", ["gateway-lab", "a b@", "@", "x@\ny"])
-def test_a_name_that_is_no_schedd_is_refused(name):
-    with pytest.raises(InputError, match=r"glidein_scheduler_options.gateway: .* such as gateway-SITE@"):
-        gateway(gateway=name)
 
 
 def test_the_gateway_is_named_after_the_site_and_is_in_the_pool_of_the_glideins():
@@ -133,175 +102,142 @@ def test_the_gateway_is_named_after_the_site_and_is_in_the_pool_of_the_glideins(
 
 
 def test_without_a_collector_there_is_no_description():
-    assert "glidein_scheduler_options.collector: missing" in refused({}, payload={"collector": ""})
+    assert "glidein_scheduler_options.collector: missing" in problem({}, payload={"collector": ""})
 
 
 @pytest.mark.parametrize(
-    "batch_system, grace", [("slurm", 30), ("sge", 60), ("pbspro", SCHEDULERS["pbspro"]().grace_s), ("htcondor", 120)]
+    "batch_system, options, grace",
+    [
+        ("slurm", {}, 30),
+        ("sge", {}, 60),
+        ("pbspro", {}, SCHEDULERS["pbspro"]().grace_s),
+        ("htcondor", {}, 120),
+        (None, {"routes": True}, 30),
+    ],
 )
-def test_the_notice_is_that_of_the_batch_system(batch_system, grace):
-    assert gateway(batch_system).options["grace"] == grace
-    assert gateway(batch_system, grace=7).options["grace"] == 7
+def test_the_notice_is_that_of_the_batch_system(batch_system, options, grace):
+    assert gateway(batch_system, **options).options["grace"] == grace
+    assert gateway(batch_system, grace=7, **options).options["grace"] == 7
 
 
 def test_by_ssh_the_directory_is_that_of_the_site():
-    found = commands(ssh="gateway-lab")
+    found = commands(**SSH)
     assert found["grid_resource"] == "batch slurm gateway-lab --rgahp-glite ~/.glidein-gateway/lab"
     found = commands(ssh="me@login.example.org:2222", ssh_directory="/data/gateway/b")
     assert found["grid_resource"] == "batch slurm me@login.example.org:2222 --rgahp-glite /data/gateway/b"
 
 
 def test_by_ssh_no_collector_is_needed():
-    assert "remote" not in files(payload={"collector": ""}, ssh="gateway-lab")[1]
+    assert "remote" not in files(payload={"collector": ""}, **SSH)[1]
 
 
 def test_by_ssh_the_attributes_and_options_are_those_of_the_schedd_without_its_prefix():
-    by_ssh, by_schedd = commands(ssh="gateway-lab"), commands()
+    by_ssh, by_schedd = commands(**SSH), commands()
     for name in ("BatchRuntime", "BatchQueue", "BatchExtraSubmitArgs"):
         assert by_ssh[f"+{name}"] == by_schedd[f"+remote_{name}"]
-
-
-def test_by_ssh_the_script_keeps_its_name():
-    assert (commands(ssh="gateway-lab")["copy_to_spool"], commands()["copy_to_spool"]) == ("false", "true")
-
-
-@pytest.mark.parametrize("value", ["-oProxyCommand=x", "a b", "a@b@c", "under_score", "a:b", "a.user@host"])
-def test_a_host_that_htcondor_would_refuse_is_refused(value):
-    with pytest.raises(InputError, match="glidein_scheduler_options.ssh: .* such as gateway-SITE"):
-        gateway(ssh=value)
-
-
-@pytest.mark.parametrize("value", ["relative/path", "~/a b", "/a;b", "~other/x"])
-def test_a_directory_that_a_shell_would_change_is_refused(value):
-    with pytest.raises(InputError, match="glidein_scheduler_options.ssh_directory: .* begins with / or ~/"):
-        gateway(ssh="gateway-lab", ssh_directory=value)
-
-
-@pytest.mark.parametrize("value", ["~/.glidein/lab", ".glidein", "/", "/a b", "/a$(id)"])
-def test_a_shared_payload_that_is_no_absolute_path_is_refused(value):
-    with pytest.raises(InputError, match="glidein_scheduler_options.shared_payload: .* expected an absolute path"):
-        gateway(shared_payload=value)
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"ssh": "a", "gateway": "gateway-b@"}, "gateway: 'gateway-b@' is invalid; expected no value with ssh"),
-        ({"ssh": "a", "collector": "c"}, "collector: 'c' is invalid; expected no value with ssh"),
-        ({"ssh_directory": "~/a"}, "ssh_directory: '~/a' is invalid; expected no value without ssh"),
-    ],
-)
-def test_options_without_effect_are_refused(options, message):
-    with pytest.raises(InputError, match=f"glidein_scheduler_options.{message}"):
-        gateway(**options)
 
 
 # --- the description
 
 
-@pytest.mark.parametrize(
-    "batch_system, name",
-    [
-        ("slurm", "slurm"),
-        ("pbspro", "pbs"),
-        ("torque", "pbs"),
-        ("sge", "sge"),
-        ("uge", "sge"),
-        ("lsf", "lsf"),
-        ("htcondor", "condor"),
-    ],
-)
-def test_the_gateway_submits_to_its_batch_system(batch_system, name):
-    found = commands({"queue": None}, batch_system)
-    assert found["universe"] == "grid"
-    assert (found["+remote_JobUniverse"], found["+remote_GridResource"]) == ("9", f'"batch {name}"')
+FOUR = {"core": shape(cpus=4)}
+PE = {"parallel_environment": "smp"}
+# (batch system, entry, name of blahp, attributes, options, absent attributes)
+REQUESTS = [
+    ("slurm", {"walltime": "3601s"}, "slurm", {"BatchRuntime": "3660"}, None, []),
+    *(
+        (
+            name,
+            {"account": "abc", "shapes": FOUR, "directives": ["-W group_list=physics"]},
+            "pbs",
+            {"NodeNumber": "4", "SMPGranularity": "4", "BatchQueue": '"cpu"', "BatchProject": '"abc"'},
+            "#PBS -W group_list=physics -q cpu -A abc -l walltime=2:00:00",
+            [],
+        )
+        for name in ("pbspro", "torque")
+    ),
+    *(
+        (
+            name,
+            {"account": "abc", "shapes": FOUR, "resources": PE},
+            "sge",
+            {},
+            f"#$ -N g952ce-1c5e5ee7 -P abc -l h_rt=7200 -pe smp 4 -l {memory}=520M -r n -j y -o /dev/null",
+            ["BatchProject", "NodeNumber"],
+        )
+        for name, memory in (("sge", "mem_free"), ("uge", "m_mem_free"))
+    ),
+    (
+        "lsf",
+        {
+            "account": "abc",
+            "shapes": {"core": shape(cpus=4, gpus=2, gpu_type="a100", whole_node=True)},
+            "resources": {"memory_unit": "MB"},
+            "directives": ["-app x"],
+        },
+        "lsf",
+        # LSF may take the first of several equal options.
+        {"BatchQueue": '"cpu"', "BatchProject": '"abc"', "BatchRuntime": "7200"},
+        r"#BSUB -app x -J g952ce-1c5e5ee7 -n 4 -R \"rusage[mem=2000] span[hosts=1]\" -M 2000 "
+        r"-gpu \"num=2:gmodel=a100:mode=shared:j_exclusive=yes\" -x",
+        ["NodeNumber"],
+    ),
+    (
+        "htcondor",
+        {"queue": None, "shapes": {"core": shape(cpus=4, gpus=2)}},
+        "condor",
+        {"NodeNumber": "4"},
+        None,
+        ["BatchExtraSubmitArgs"],
+    ),
+]
 
 
-def test_memory_is_always_requested_because_blahp_requests_1_mb_otherwise():
-    for batch_system in BATCH_SYSTEMS:
-        assert commands({"queue": None}, batch_system)["request_memory"] == "2068"
-
-
-def test_the_walltime_is_rounded_up_to_minutes():
-    assert commands({"walltime": "3601s"})["+remote_BatchRuntime"] == "3660"
-
-
-@pytest.mark.parametrize("batch_system", ["pbspro", "torque"])
-def test_cores_queue_and_account_are_attributes_for_pbs(batch_system):
-    entry = {"account": "abc", "shapes": {"core": shape(cpus=4)}, "directives": ["-W group_list=physics"]}
+@pytest.mark.parametrize("batch_system, entry, blahp, attributes, options, absent", REQUESTS)
+def test_requests_are_attributes_or_options_of_the_batch_system(
+    batch_system, entry, blahp, attributes, options, absent
+):
     found = commands(entry, batch_system)
-    assert (found["+remote_NodeNumber"], found["+remote_SMPGranularity"]) == ("4", "4")
-    assert (found["+remote_BatchQueue"], found["+remote_BatchProject"]) == ('"cpu"', '"abc"')
-    assert found["+remote_BatchExtraSubmitArgs"] == ('"#PBS -W group_list=physics -q cpu -A abc -l walltime=2:00:00"')
-
-
-def test_grid_engine_gets_project_cores_and_memory_as_options():
-    resources = {"parallel_environment": "smp"}
-    found = commands({"account": "abc", "shapes": {"core": shape(cpus=4)}, "resources": resources}, "sge")
-    assert found["+remote_BatchExtraSubmitArgs"] == (
-        '"#$ -N g952ce-1c5e5ee7 -P abc -l h_rt=7200 -pe smp 4 -l mem_free=520M -r n -j y -o /dev/null"'
-    )
-    assert "+remote_BatchProject" not in found
-    assert "+remote_NodeNumber" not in found
-
-
-def test_lsf_gets_cores_and_memory_on_one_host_as_options():
-    resources = {"memory_unit": "MB"}
-    shapes = {"core": shape(cpus=4, gpus=2, gpu_type="a100", whole_node=True)}
-    found = commands({"account": "abc", "shapes": shapes, "resources": resources, "directives": ["-app x"]}, "lsf")
-    assert found["+remote_BatchExtraSubmitArgs"] == (
-        r'"#BSUB -app x -J g952ce-1c5e5ee7 -n 4 -R \"rusage[mem=2000] span[hosts=1]\" -M 2000 '
-        r'-gpu \"num=2:gmodel=a100:mode=shared:j_exclusive=yes\" -x"'
-    )
-    # LSF may take the first of several equal options.
-    assert (found["+remote_BatchQueue"], found["+remote_BatchProject"]) == ('"cpu"', '"abc"')
-    assert found["+remote_BatchRuntime"] == "7200"
-    assert "+remote_NodeNumber" not in found
-
-
-def test_another_pool_gets_cores_and_gpus_as_attributes():
-    found = commands({"queue": None, "shapes": {"core": shape(cpus=4, gpus=2)}}, "htcondor")
-    assert (found["+remote_NodeNumber"], found["request_gpus"]) == ("4", "2")
-    assert "+remote_BatchExtraSubmitArgs" not in found
+    assert found["universe"] == "grid"
+    # Without it, blahp would request 1 MB.
+    assert int(found["request_memory"]) >= 2000
+    expected = dict(attributes, JobUniverse="9", GridResource=f'"batch {blahp}"')
+    assert expected.items() <= {key[len("+remote_") :]: value for key, value in found.items()}.items()
+    assert options is None or found["+remote_BatchExtraSubmitArgs"] == f'"{options}"'
+    assert not {f"+remote_{name}" for name in absent} & set(found)
+    assert found.get("request_gpus") == ("2" if batch_system == "htcondor" else None)
 
 
 def test_options_of_the_collection_come_after_the_directives_which_they_override():
     line = commands({"directives": ["--time=99:00:00", "--export=ALL"]})["+remote_BatchExtraSubmitArgs"]
-    assert line.index("--time=99") < line.index("--time=2:00:00")
-    assert line.index("--export=ALL") < line.index("--export=NIL")
+    assert re.search("--time=99.*--time=2:00:00", line)
+    assert re.search("--export=ALL.*--export=NIL", line)
 
 
-def test_no_job_lease_is_set():
-    assert not [
-        line for line in files()[1].splitlines() if "lease_duration" in line.lower() or "leaseduration" in line.lower()
-    ]
-
-
-def test_the_files_of_the_glidein_travel_and_the_credential_is_encrypted():
-    found = commands()
-    assert found["transfer_input_files"] == "glidein.sh, lib, checks, tarballs.list, tarballs, ../credential"
-    assert found["encrypt_input_files"] == "../credential"
-    assert "stream_output" not in found
+def test_only_failed_transfers_are_released():
+    release = commands()["periodic_release"]
+    assert release.startswith('regexp("^Error (sending|receiving) files", HoldReason ?: "")')
+    assert "periodic_release" not in commands(**SSH)
 
 
 # --- checks of entries
 
 
 def test_directives_are_checked_as_those_of_the_batch_system():
-    assert "an option of sbatch other than --array: the plan sets the number" in refused({"directives": ["--array=3"]})
-    assert "an option of qsub other than -t: " in refused({"directives": ["-t 1-3"]}, "sge")
+    assert "an option of sbatch other than --array: the plan sets the number" in problem({"directives": ["--array=3"]})
+    assert "an option of qsub other than -t: " in problem({"directives": ["-t 1-3"]}, "sge")
 
 
 @pytest.mark.parametrize("value", ["a&b", "a|b", "`id`", "$HOME", "x;y", 'x="y z"', "a*", "(a)", "'a'", "[1-3]", "\\n"])
-def test_characters_that_a_shell_would_change_are_refused(value):
-    message = refused({"directives": [f"--comment={value}"]})
+def test_characters_that_a_shell_would_change_are_problem(value):
+    message = problem({"directives": [f"--comment={value}"]})
     assert "glidein_entries.main.directives[0]: " in message
     assert "with glidein_scheduler gateway" in message
 
 
 @pytest.mark.parametrize("value", ["a&b", "a|b", "(a)", "a*", "[1-3]", "a<b"])
-def test_a_constraint_that_a_shell_would_change_is_refused(value):
-    assert "with glidein_scheduler gateway" in refused({"constraint": value})
+def test_a_constraint_that_a_shell_would_change_is_problem(value):
+    assert "with glidein_scheduler gateway" in problem({"constraint": value})
 
 
 @pytest.mark.parametrize(
@@ -318,9 +254,9 @@ def test_a_constraint_that_a_shell_would_change_is_refused(value):
         ("htcondor", {"queue": None, "shapes": {"core": shape(gpus=1, gpu_type="a")}}, "shapes.core.gpu_type"),
     ],
 )
-def test_what_a_gateway_cannot_request_is_refused(batch_system, entry, where):
+def test_what_a_gateway_cannot_request_is_problem(batch_system, entry, where):
     name = SCHEDULERS[batch_system]().name
-    message = refused(entry, batch_system)
+    message = problem(entry, batch_system)
     assert f"glidein_entries.main.{where}: " in message
     assert f"a gateway cannot request it of {name}" in message
 
@@ -347,11 +283,6 @@ def test_without_a_queue_or_gpus_the_route_selects_them():
     assert "request_gpus" not in found
 
 
-def test_with_routes_the_notice_is_that_of_slurm():
-    assert gateway(None, routes=True).options["grace"] == 30
-    assert gateway(None, routes=True, grace=7).options["grace"] == 7
-
-
 @pytest.mark.parametrize(
     "entry, where",
     [
@@ -363,15 +294,12 @@ def test_with_routes_the_notice_is_that_of_slurm():
         ({"shapes": WHOLE}, "shapes.core.whole_node: True"),
     ],
 )
-def test_with_routes_details_of_the_site_are_refused(entry, where):
-    message = refused(entry, None, routes=True)
-    assert (
-        f"glidein_entries.main.{where} is invalid; expected no value with glidein_scheduler_options.routes" in message
-    )
-
-
-def test_with_routes_a_queue_for_the_shell_is_refused():
-    assert "glidein_entries.main.queue" in refused({"queue": "a;b"}, None, routes=True)
+def test_with_routes_details_of_the_site_are_problem(entry, where):
+    message = problem(entry, None, routes=True)
+    expected = "expected no value with glidein_scheduler_options.routes"
+    assert f"glidein_entries.main.{where} is invalid; {expected}" in message
+    # The shell would change it.
+    assert "glidein_entries.main.queue" in problem({"queue": "a;b"}, None, routes=True)
 
 
 # --- the script
@@ -396,88 +324,73 @@ def test_the_script_finds_the_directories_that_stay_beside_it(tmp_path):
 # --- counting
 
 
-def jobs(part, number=0):
-    return answering(recorded(part, number).stdout).jobs("alice")
-
-
 def test_the_listing_is_the_recorded_one_and_leaves_out_users_jobs():
     argv = gateway().list_argv("alice")
     assert argv[3] == 'Owner == "alice" && GlideinJobName isnt undefined'
-    assert recorded("condor_q", 6).command.endswith(argv[-1])
+    assert answer(RECORDING, "condor_q", 6).command.endswith(argv[-1])
 
 
-def test_a_job_is_queued_before_and_after_the_gateway_accepts_it():
-    for number in (0, 1):
-        (job,) = jobs("condor_q", number)
-        assert (job.state, job.cancellable, job.started, job.reason) == (QUEUED, True, None, "")
+def test_recorded_jobs_are_queued_until_they_run_and_sick_if_the_batch_system_refuses_them():
+    found = [answering("gateway", answer(RECORDING, "condor_q", n).stdout, batch_system="slurm") for n in range(6)]
+    jobs = [made.jobs("alice") for made in found]
+    assert [[(job.state, job.cancellable) for job in some] for some in jobs] == [
+        [(QUEUED, True)],  # before and after the gateway accepts it
+        [(QUEUED, True)],
+        [(RUNNING, False)],
+        [(SICK, True)],
+        [(COMPLETING, False)],  # removed, until the gateway has removed it
+        [],
+    ]
+    assert [jobs[0][0].reason, jobs[1][0].reason, jobs[1][0].started] == ["", "", None]
+    assert jobs[2][0].submitted < jobs[2][0].started < jobs[2][0].submitted + 600
+    assert "stderr:sbatch: error" in jobs[3][0].reason
 
 
-def test_a_running_job_has_its_start():
-    (job,) = jobs("condor_q", 2)
-    assert (job.state, job.cancellable) == (RUNNING, False)
-    assert job.submitted < job.started < job.submitted + 600
+OF_SCHEDD, OF_SSH = (
+    "the gateway has not answered since 20",
+    "the access point has not reached gateway-lab by SSH since 20",
+)
 
 
-def test_a_job_that_the_batch_system_refuses_is_sick_with_its_error():
-    (job,) = jobs("condor_q", 3)
-    assert (job.state, job.cancellable) == (SICK, True)
-    assert "stderr:sbatch: error" in job.reason
-
-
-def test_a_removed_job_is_completing_until_the_gateway_has_removed_it():
-    (job,) = jobs("condor_q", 4)
-    assert (job.state, job.cancellable) == (COMPLETING, False)
-
-
-def silent_since(seconds, options=None, **changes):
-    """Return the job of a gateway that has not answered for so long. options: of the gateway."""
-    (ad,) = json.loads(recorded("condor_q", 6).stdout)
+@pytest.mark.parametrize(
+    "seconds, options, changes, state, reason",
+    [
+        (1000, {}, {}, SICK, OF_SCHEDD),
+        (1000, SSH, {}, SICK, OF_SSH),
+        (800, {}, {}, QUEUED, ""),
+        (1000, {}, {"JobStatus": 2}, RUNNING, ""),
+        (1000, {}, {"JobStatus": 5, "HoldReason": "x"}, SICK, "x"),
+    ],
+)
+def test_only_a_job_that_waits_for_a_gateway_that_is_silent_for_long_is_sick(seconds, options, changes, state, reason):
+    (ad,) = json.loads(answer(RECORDING, "condor_q", 6).stdout)
     assert ad["GridResourceUnavailableTime"] > ad["QDate"]
     ad.update(changes, GridResourceUnavailableTime=int(time.time()) - seconds)
-    (job,) = answering(json.dumps([ad]) + "\n", **options or {}).jobs("alice")
-    return job
-
-
-def test_a_job_that_waits_for_a_silent_gateway_is_sick():
-    job = silent_since(1000)
-    assert (job.state, job.cancellable) == (SICK, True)
-    assert job.reason.startswith("the gateway has not answered since 20")
-
-
-def test_by_ssh_the_reason_names_the_login_node():
-    job = silent_since(1000, {"ssh": "gateway-lab"})
-    assert (job.state, job.cancellable) == (SICK, True)
-    assert job.reason.startswith("the access point has not reached gateway-lab by SSH since 20")
-
-
-def test_a_short_silence_and_jobs_that_run_are_left_as_they_are():
-    assert silent_since(800).state == QUEUED
-    assert silent_since(1000, JobStatus=2).state == RUNNING
-    assert silent_since(1000, JobStatus=5, HoldReason="x").reason == "x"
-    assert answering(json.dumps([{"ClusterId": 1, "ProcId": 0, "JobStatus": 4, "QDate": 1}]) + "\n").jobs("alice") == []
-
-
-def test_an_empty_queue_prints_nothing():
-    assert jobs("condor_q", 5) == []
+    (job,) = answering("gateway", json.dumps([ad]) + "\n", batch_system="slurm", **options).jobs("alice")
+    assert (job.state, job.cancellable) == (state, state != RUNNING)
+    assert job.reason.startswith(reason)
 
 
 # --- submitting and cancelling
 
 
-def test_any_number_is_one_command(tmp_path):
-    submitted = recorded("condor_submit -terse -queue")
-    assert gateway().submit_argv("/s", "g", 1) == ["condor_submit", "-terse", "-queue", "1"]
-    job_id, commands = submitting(tmp_path / "s", "gateway-lab@\n", submitted.stdout)
-    assert job_id == submitted.stdout.split(".")[0]
-    assert [argv[0] for argv in commands] == ["condor_status", "condor_submit"]
-    assert commands[0][1:3] == ["-pool", "cm:9618"]
-    assert 'Name == "gateway-lab@" && time() - LastHeardFrom < 300' in commands[0]
+def submitting(path, listed, submitted, **options):
+    """Submit a glidein; listed: the schedds of the collector. Return (result, commands)."""
+    made = gateway(**options)
+    made.runner = ByCommand(lambda argv: listed if argv[0] == "condor_status" else submitted)
+    path.write_text(files(**options)[1])
+    return made.submit(str(path), "g", 1), made.runner.called
 
 
-def test_by_ssh_there_is_no_schedd_to_look_for(tmp_path):
-    job_id, commands = submitting(tmp_path / "s", "", "1.0 - 1.0", ssh="gateway-lab")
-    assert job_id == "1"
-    assert [argv[0] for argv in commands] == ["condor_submit"]
+def test_the_gateway_is_looked_up_before_a_submission(tmp_path):
+    submitted = answer(RECORDING, "condor_submit -terse -queue").stdout
+    job_id, called = submitting(tmp_path / "s", "gateway-lab@\n", submitted)
+    assert job_id == submitted.split(".")[0]
+    assert [argv[0] for argv in called] == ["condor_status", "condor_submit"]
+    assert called[0][1:3] == ["-pool", "cm:9618"]
+    assert 'Name == "gateway-lab@" && time() - LastHeardFrom < 300' in called[0]
+    job_id, called = submitting(tmp_path / "s", "", "1.0 - 1.0", **SSH)
+    assert (job_id, [argv[0] for argv in called]) == ("1", ["condor_submit"])
 
 
 def test_nothing_is_submitted_to_a_gateway_that_the_collector_does_not_list(tmp_path):
@@ -487,9 +400,8 @@ def test_nothing_is_submitted_to_a_gateway_that_the_collector_does_not_list(tmp_
 
 
 def test_without_an_answer_the_outcome_is_unknown(tmp_path):
-    failed = CommandError("x", ["condor_submit"], 1, "", "ERROR: Failed to commit job\n")
     with pytest.raises(OutcomeUnknownError):
-        submitting(tmp_path / "s", "gateway-lab@\n", failed)
+        submitting(tmp_path / "s", "gateway-lab@\n", refused("ERROR: Failed to commit job\n"))
 
 
 RESOURCES = {
@@ -500,20 +412,14 @@ RESOURCES = {
 }
 
 
-def cancelling(listed, answer="", **options):
+def cancelling(listed, removed="", **options):
     """Cancel the jobs 4.0, 4.1 and 5.0; return (ids, commands). listed: what the gateway's condor_q prints."""
-    commands = []
-
-    class Runner(Outputs):
-        def run(self, argv, stdin=None):
-            commands.append(argv)
-            if "GridResource" in argv:
-                return "".join(f"cm#{job}#17 {resource}\n" for job, resource in RESOURCES.items())
-            return Answering(listed if argv[0] == "condor_q" else answer).run(argv)
-
+    resources = "".join(f"cm#{job}#17 {resource}\n" for job, resource in RESOURCES.items())
     made = gateway(**options)
-    made.runner = Runner()
-    return made.cancel("alice", ["4.0", "4.1", "5.0"]), commands
+    made.runner = ByCommand(
+        lambda argv: resources if "GridResource" in argv else listed if argv[0] == "condor_q" else removed
+    )
+    return made.cancel("alice", ["4.0", "4.1", "5.0"]), made.runner.called
 
 
 def test_a_job_that_has_started_at_the_gateway_is_not_cancelled():
@@ -527,22 +433,13 @@ def test_a_job_that_has_started_at_the_gateway_is_not_cancelled():
 
 
 def test_a_gateway_that_does_not_answer_is_no_reason_not_to_cancel():
-    error = CommandError("x", ["condor_q"], 1, "", "")
-    assert cancelling(error)[0] == ["4.0", "4.1", "5.0"]
+    assert cancelling(refused(""))[0] == ["4.0", "4.1", "5.0"]
 
 
 def test_by_ssh_the_access_point_knows_the_state():
-    assert [argv[0] for argv in cancelling("", ssh="gateway-lab")[1]] == ["condor_rm"]
+    assert [argv[0] for argv in cancelling("", **SSH)[1]] == ["condor_rm"]
 
 
 def test_a_job_that_has_started_meanwhile_is_not_cancelled_and_that_is_no_error():
-    answer = recorded("condor_rm -constraint")
-    assert answer.rc == 1
-    error = CommandError("x", ["condor_rm"], answer.rc, answer.stdout, answer.stderr)
+    error = failure(answer(RECORDING, "condor_rm -constraint"))
     assert cancelling("", error)[0] == ["4.0", "4.1", "5.0"]
-
-
-def test_only_failed_transfers_are_released():
-    release = commands()["periodic_release"]
-    assert release.startswith('regexp("^Error (sending|receiving) files", HoldReason ?: "")')
-    assert "periodic_release" not in commands(ssh="gateway-lab")

@@ -13,12 +13,12 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
-from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site, token
-from ansible_collections.glidein.ops.tests.unit.support.htcondor_output import RECORDED, answer_to
-from ansible_collections.glidein.ops.tests.unit.support.programs import Outputs
+from ansible_collections.glidein.ops.tests.unit.support import batch_systems
+from ansible_collections.glidein.ops.tests.unit.support.builders import shape, token
+from ansible_collections.glidein.ops.tests.unit.support.programs import Answering
+from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import answer
 
-RECORDING = RECORDED.with_name("htcondor_23.9.6_ce_jobs.txt")
+RECORDING = "htcondor_23.9.6_ce_jobs.txt"
 CE = "ce.example.org"
 HOUR = 3600
 FILE = "/home/me/.glidein/lab/ce-token"
@@ -29,26 +29,21 @@ COMMAND = ["oidc-token", "lab"]
 VALID = {"due": False, "valid": True, "problems": []}
 
 
-class Answering(Outputs):
-    """A runner that answers by the name of the command, and keeps the commands."""
+class ByCommand(Answering):
+    """A runner with an answer for the name of each command, and no output of the others."""
 
-    timeout_s = 60
-
-    def __init__(self, **answers):
-        self.answers = answers
-        self.commands = []
+    def __init__(self, **by_name):
+        super().__init__()
+        self.by_name = by_name
 
     def run(self, argv, stdin=None):
         argv = argv[2:] if argv[0] == "env" else argv
-        self.commands.append(argv)
-        answer = self.answers.get(argv[0].replace("-", "_"), "")
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        self.answers = [self.by_name.get(argv[0].replace("-", "_"), "")]
+        return super().run(argv, stdin)
 
 
-def ce(entries=None, runner=None, **options):
-    made = make_scheduler("htcondor_ce", dict({"ce": CE}, **options), entries)
+def ce(runner=None, **options):
+    made = make_scheduler("htcondor_ce", dict({"ce": CE}, **options))
     made.runner = runner
     if made.token:
         made.token.runner = runner
@@ -56,19 +51,14 @@ def ce(entries=None, runner=None, **options):
 
 
 def files(entry=None, **options):
-    """Return (script, description) of an entry's glideins."""
-    one = site({"main": raw_entry(**(entry or {}))})
-    found = batch_files(ce(one["entries"], **options), one, "main", "core", PAYLOAD, "/s/main.core.sh")
-    return [text for unused, text in found]
+    return batch_systems.files("htcondor_ce", entry, dict({"ce": CE}, **options))
 
 
 def commands(entry=None, **options):
-    """Return the description's commands as a dict."""
-    lines = [line for line in files(entry, **options)[1].splitlines() if line and not line.startswith("#")]
-    return dict(line.split(" = ", 1) for line in lines)
+    return batch_systems.commands("htcondor_ce", entry, dict({"ce": CE}, **options))
 
 
-def refused(entry=None, **options):
+def problem(entry=None, **options):
     with pytest.raises(InputError) as raised:
         files(entry, **options)
     return str(raised.value)
@@ -95,37 +85,35 @@ def token_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "address, resource",
+    "options, resource",
     [
-        (CE, f"condor {CE} {CE}:9619"),
-        (f"{CE}:9620", f"condor {CE} {CE}:9620"),
+        ({}, f"condor {CE} {CE}:9619"),
+        ({"ce": f"{CE}:9620"}, f"condor {CE} {CE}:9620"),
+        ({"schedd": "ce-slurm@"}, f"condor ce-slurm@ {CE}:9619"),
     ],
 )
-def test_the_port_is_9619_and_the_schedd_has_the_name_of_the_host(address, resource):
-    assert commands(ce=address)["grid_resource"] == resource
+def test_the_port_is_9619_and_the_schedd_has_the_name_of_the_host_unless_they_are_set(options, resource):
+    assert commands(**options)["grid_resource"] == resource
 
 
-def test_the_schedd_may_have_another_name():
-    assert commands(schedd="ce-slurm@")["grid_resource"] == f"condor ce-slurm@ {CE}:9619"
-
-
-def test_the_address_is_required_and_the_error_names_the_variable():
-    assert "glidein_ce: missing; expected HOST or HOST:PORT of the CE's collector" in refused(ce=None)
-
-
-@pytest.mark.parametrize("address", ["ce:port", "a b", "https://ce.example.org", "-ce", "ce:9619\nqueue", 9619])
-def test_another_address_is_refused(address):
-    assert refused(ce=address).startswith(f"glidein_ce: {address!r} is invalid; expected HOST or HOST:PORT")
-
-
-def test_an_invalid_path_and_command_name_their_variables():
-    assert refused(token_file=RELATIVE).startswith("glidein_ce_token_file: 'token' is invalid; expected a path")
-    message = refused(token_file=FILE, token_command=" ".join(COMMAND))
-    assert message.startswith("glidein_ce_token_command: 'oidc-token lab' is invalid; expected an argument list")
-
-
-def test_a_command_needs_a_file_for_its_token():
-    assert "glidein_ce_token_file: missing" in refused(token_command=COMMAND)
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"ce": None}, "glidein_ce: missing; expected HOST or HOST:PORT of the CE's collector"),
+        *(
+            ({"ce": address}, f"glidein_ce: {address!r} is invalid; expected HOST or HOST:PORT")
+            for address in ("ce:port", "a b", "https://ce.example.org", "-ce", "ce:9619\nqueue", 9619)
+        ),
+        ({"token_file": RELATIVE}, "glidein_ce_token_file: 'token' is invalid; expected a path"),
+        (
+            {"token_file": FILE, "token_command": " ".join(COMMAND)},
+            "glidein_ce_token_command: 'oidc-token lab' is invalid; expected an argument list",
+        ),
+        ({"token_command": COMMAND}, "glidein_ce_token_file: missing"),
+    ],
+)
+def test_an_invalid_option_is_refused_by_the_name_of_its_variable(options, message):
+    assert problem(**options).startswith(message)
 
 
 # --- the description
@@ -139,14 +127,6 @@ def test_a_scitoken_is_named_and_an_idtoken_is_found_by_htcondor():
         assert not [name for name in commands(**options) if "scitokens" in name]
 
 
-def test_only_the_token_of_the_pool_is_transferred_and_that_encrypted():
-    found = commands(token_file=FILE)
-    # Its name on the access point, and at the CE.
-    assert found["encrypt_input_files"] == "../credential, credential"
-    assert found["transfer_input_files"].endswith(", tarballs, ../credential")
-    assert "ce-token" not in files(token_file=FILE)[0]
-
-
 def test_a_glidein_states_what_it_needs():
     shapes = {"core": shape(cpus=4, memory_mb=8000, disk_mb=900, gpus=2, whole_node=True)}
     found = commands({"shapes": shapes, "walltime": "3601s", "queue": "gpu", "account": "abc"})
@@ -154,11 +134,6 @@ def test_a_glidein_states_what_it_needs():
     assert (found["+xcount"], found["+maxMemory"], found["+maxWallTime"]) == ("4", "8000", "61")
     assert (found["+queue"], found["+BatchProject"], found["+WantWholeNode"]) == ('"gpu"', '"abc"', "true")
     assert found["request_disk"] == str(1000 * 1024)
-
-
-def test_without_queue_account_and_gpus_the_ce_decides():
-    found = commands({"queue": None})
-    assert not {"+queue", "+BatchProject", "+WantWholeNode", "request_gpus"} & set(found)
 
 
 def test_directives_are_attributes_of_the_job():
@@ -186,7 +161,7 @@ def test_directives_are_attributes_of_the_job():
     ],
 )
 def test_directives_that_a_ce_does_not_read_or_that_the_collection_sets_are_refused(directive, expected):
-    message = refused({"directives": ["+Project = 5", directive]})
+    message = problem({"directives": ["+Project = 5", directive]})
     assert "glidein_entries.main.directives" in message
     assert "directives[0]" not in message
     assert expected in message
@@ -201,7 +176,7 @@ def test_directives_that_a_ce_does_not_read_or_that_the_collection_sets_are_refu
     ],
 )
 def test_what_a_ce_cannot_be_asked_for_is_refused(entry, where):
-    assert f"glidein_entries.main.{where}" in refused(entry)
+    assert f"glidein_entries.main.{where}" in problem(entry)
 
 
 # --- the token
@@ -212,10 +187,10 @@ def access(walltime_s=HOUR, **options):
 
 
 def test_without_a_file_nothing_is_checked():
-    made = ce(runner=Answering())
+    made = ce(runner=ByCommand())
     assert made.access(HOUR) == VALID
     assert made.renew() is None
-    assert made.runner.commands == []
+    assert made.runner.called == []
 
 
 def test_a_token_must_outlast_the_queue_and_the_walltime(token_file):
@@ -229,15 +204,12 @@ def test_a_token_must_outlast_the_queue_and_the_walltime(token_file):
     assert access(token_file=path)["problems"]  # 3 days
 
 
-def test_an_expired_token_is_a_problem_that_names_time_and_remedy(token_file):
+def test_an_expired_missing_or_invalid_token_is_a_problem_with_a_remedy(token_file, tmp_path):
     found = access(token_file=token_file(-5))
     (problem,) = found["problems"]
     assert not found["valid"]
     assert "the token of the CE expired at 20" in problem
     assert problem.endswith("Store a new token there, or set glidein_ce_token_command to a command that prints one.")
-
-
-def test_a_missing_file_and_an_invalid_token_are_problems(tmp_path):
     (problem,) = access(token_file=str(tmp_path / "absent"))["problems"]
     assert "absent cannot be read on this host: No such file or directory" in problem
     (tmp_path / "other").write_text("no token")
@@ -256,7 +228,7 @@ def test_a_command_renews_a_token_of_which_half_or_a_quarter_of_an_hour_is_left(
 
 
 def renewing(path, answer):
-    return ce(runner=Answering(oidc_token=answer), token_file=path, token_command=COMMAND)
+    return ce(runner=ByCommand(oidc_token=answer), token_file=path, token_command=COMMAND)
 
 
 def test_the_new_token_replaces_the_old_one_and_only_its_owner_reads_it(token_file):
@@ -265,7 +237,7 @@ def test_the_new_token_replaces_the_old_one_and_only_its_owner_reads_it(token_fi
     made = renewing(path, new)
     assert made.renew() is None
     assert made.renew() is None
-    assert made.runner.commands == [COMMAND]
+    assert made.runner.called == [COMMAND]
     assert Path(path).read_text() == new
     assert Path(path).stat().st_mode & 0o777 == 0o600
 
@@ -309,7 +281,7 @@ def test_the_command_runs_once_even_if_it_fails(token_file):
     for _attempt in range(2):
         with pytest.raises(GlideinError):
             made.renew()
-    assert made.runner.commands == [COMMAND]
+    assert made.runner.called == [COMMAND]
 
 
 # --- submitting and cancelling
@@ -321,10 +293,10 @@ def submitting(path, runner, **options):
 
 
 def test_the_ce_is_looked_up_before_a_submission(tmp_path):
-    runner = Answering(condor_status=f"{CE}\n", condor_submit="7.0 - 7.0")
+    runner = ByCommand(condor_status=f"{CE}\n", condor_submit="7.0 - 7.0")
     assert submitting(tmp_path / "s", runner) == "7"
-    assert runner.commands[0] == ["condor_status", "-pool", f"{CE}:9619", "-schedd", "-af", "Name"]
-    assert [argv[0] for argv in runner.commands] == ["condor_status", "condor_submit"]
+    assert runner.called[0] == ["condor_status", "-pool", f"{CE}:9619", "-schedd", "-af", "Name"]
+    assert [argv[0] for argv in runner.called] == ["condor_status", "condor_submit"]
 
 
 def test_commands_that_ask_the_ce_can_use_the_scitoken(token_file):
@@ -343,56 +315,51 @@ def test_commands_that_ask_the_ce_can_use_the_scitoken(token_file):
     ],
 )
 def test_nothing_is_submitted_to_a_ce_that_is_down_or_has_another_name(tmp_path, answer, message):
-    runner = Answering(condor_status=answer)
+    runner = ByCommand(condor_status=answer)
     with pytest.raises(GlideinError) as raised:
         submitting(tmp_path / "s", runner)
     assert message in str(raised.value)
-    assert [argv[0] for argv in runner.commands] == ["condor_status"]
+    assert [argv[0] for argv in runner.called] == ["condor_status"]
 
 
 def test_nothing_is_submitted_with_an_expired_token(tmp_path, token_file):
-    runner = Answering()
+    runner = ByCommand()
     with pytest.raises(GlideinError, match="the token of the CE expired at"):
         submitting(tmp_path / "s", runner, token_file=token_file(-5))
-    assert runner.commands == []
+    assert runner.called == []
 
 
 def test_glideins_are_cancelled_even_with_an_expired_token(token_file):
-    runner = Answering()
+    runner = ByCommand()
     assert ce(runner=runner, token_file=token_file(-5)).cancel("alice", ["4.0"]) == ["4.0"]
-    assert [argv[0] for argv in runner.commands] == ["condor_q", "condor_rm"]
+    assert [argv[0] for argv in runner.called] == ["condor_q", "condor_rm"]
 
 
 def test_the_pool_shows_which_glideins_have_joined_because_their_output_comes_back_at_the_end():
-    runner = Answering(condor_status="Welcome\n\n7.0\n7.1\n7.0\n")
+    runner = ByCommand(condor_status="Welcome\n\n7.0\n7.1\n7.0\n")
     assert ce(runner=runner).registered("lab", "7") == 2
     expected = 'GLIDEIN_Site == "lab" && regexp("^7[.]", GLIDEIN_BatchId ?: "")'
-    assert runner.commands == [["condor_status", "-constraint", expected, "-af", "GLIDEIN_BatchId"]]
-
-
-def waiting(number, seconds, **changes):
-    """Return a recorded job that was submitted so many seconds ago. 0: the CE has refused the token; 1: accepted it."""
-    (ad,) = json.loads(answer_to("condor_q", number, RECORDING).stdout)
-    ad.update(changes, QDate=int(time.time()) - seconds)
-    (job,) = ce(runner=Answering(condor_q=json.dumps([ad]) + "\n")).jobs("alice")
-    return job
+    assert runner.called == [["condor_status", "-constraint", expected, "-af", "GLIDEIN_BatchId"]]
 
 
 def test_the_listing_is_the_recorded_one():
-    assert answer_to("condor_q", 0, RECORDING).command.endswith(ce().list_argv("alice")[-1])
-
-
-def test_a_glidein_that_the_ce_does_not_accept_for_half_an_hour_is_sick():
-    job = waiting(0, 1900)
-    assert (job.state, job.cancellable) == (SICK, True)
-    assert re.match(r"the CE has not accepted it since 20.* UTC: it may refuse the token\Z", job.reason)
-
-
-def test_a_glidein_that_is_new_accepted_or_running_is_not_sick():
-    assert waiting(0, 1700).state == QUEUED
-    assert waiting(1, 100000).state == QUEUED
-    assert waiting(1, 100000, JobStatus=2, JobStartDate=1795429200).state == RUNNING
-
-
-def test_a_glidein_that_waits_for_a_silent_ce_names_the_ce():
+    assert answer(RECORDING, "condor_q").command.endswith(ce().list_argv("alice")[-1])
     assert ce().silence() == "the CE has not answered"
+
+
+@pytest.mark.parametrize(
+    "number, seconds, changes, state",
+    [
+        (0, 1900, {}, SICK),  # the CE has refused the token
+        (0, 1700, {}, QUEUED),
+        (1, 100000, {}, QUEUED),  # the CE has accepted it
+        (1, 100000, {"JobStatus": 2, "JobStartDate": 1795429200}, RUNNING),
+    ],
+)
+def test_only_a_glidein_that_the_ce_does_not_accept_for_half_an_hour_is_sick(number, seconds, changes, state):
+    (ad,) = json.loads(answer(RECORDING, "condor_q", number).stdout)
+    ad.update(changes, QDate=int(time.time()) - seconds)
+    (job,) = ce(runner=ByCommand(condor_q=json.dumps([ad]) + "\n")).jobs("alice")
+    assert (job.state, job.cancellable) == (state, state != RUNNING)
+    if state == SICK:
+        assert re.match(r"the CE has not accepted it since 20.* UTC: it may refuse the token\Z", job.reason)

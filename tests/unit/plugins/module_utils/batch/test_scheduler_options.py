@@ -1,9 +1,15 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of glidein_scheduler_options, with the commands of the operator's own that count, and of the environment."""
+
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING, Job
+from ansible_collections.glidein.ops.plugins.module_utils.batch.count_commands import fill_in, jobs_of_count_commands
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, OutputError
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW
+from ansible_collections.glidein.ops.tests.unit.support.programs import Answering
 
 
 def test_an_unknown_batch_system_is_named_with_the_known_ones():
@@ -54,3 +60,53 @@ def test_commands_time_limit_and_grace_can_be_replaced():
 @pytest.mark.parametrize("options", [None, {}, {"commands": None}, {"count_commands": {}}])
 def test_without_options_the_batch_system_is_as_installed(options):
     assert make_scheduler("slurm", options).argv["squeue"] == ["squeue"]
+
+
+# Batch system -> variables of the user that reach the commands, and others that would change them or their output.
+ENVIRONMENTS = {
+    "slurm": ("SLURM_CONF", "SBATCH_PARTITION SQUEUE_FORMAT SLURM_TIME_FORMAT"),
+    "pbspro": ("PBS_DEFAULT", "PBS_DPREFIX PBS_QSTAT_EXECONLY PBSDEBUG"),
+    "torque": ("PBS_DEFAULT", "PBS_DPREFIX PBS_QSTAT_EXECONLY PBSDEBUG"),
+    "sge": ("SGE_ROOT SGE_CELL SGE_QMASTER_PORT", "SGE_TASK_ID SGE_LONG_QNAMES"),
+    "htcondor": ("_condor_SCHEDD_HOST CONDOR_CONFIG", "_CONDOR_CONDOR_Q_ONLY_MY_JOBS _condor_SUBMIT_ATTRS"),
+    # The environment of bsub becomes that of the job.
+    "lsf": (
+        "PATH LSF_ENVDIR LSF_SERVERDIR EGO_CONFDIR",
+        "TMPDIR LSB_DEFAULTQUEUE LSB_BJOBS_FORMAT BSUB_QUIET LSF_EAUTH_CLIENT SECRET",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", ENVIRONMENTS)
+def test_the_users_own_settings_do_not_reach_the_commands(kind):
+    kept, removed = (dict.fromkeys(names.split(), "x") for names in ENVIRONMENTS[kind])
+    made = make_scheduler(kind, environ=dict(kept, HOME="/h", **removed))
+    assert made.runner.environment == dict(kept, HOME="/h", LC_ALL="C", TZ="UTC0")
+
+
+# -- count_commands ----------------------------------------------------------------------------------------------------
+
+COMMANDS = {"queued": ["count", "-q", "{queue}", "{job_name}"], "running": ["count", "-r", "{user}:{job_name}"]}
+
+
+def test_commands_of_the_operators_own_count_each_entry_and_shape():
+    runner = Answering("Welcome, 5 users\n\n2\n", " 1 \nBye\n")
+    jobs = jobs_of_count_commands(runner, COMMANDS, "me", [("g1-2", "cpu")], NOW)
+    assert runner.called == [["count", "-q", "cpu", "g1-2"], ["count", "-r", "me:g1-2"]]
+    assert [(one.name, one.state, one.cancellable) for one in jobs] == [
+        ("g1-2", QUEUED, False),
+        ("g1-2", QUEUED, False),
+        ("g1-2", RUNNING, False),
+    ]
+    assert all(isinstance(one, Job) and one.submitted == NOW for one in jobs)
+
+
+@pytest.mark.parametrize("printed", ["", "two\n", "-1\n", "1 2\n", "1\n2\n", "1.5\n", "99999999999\n", "12"])
+def test_an_invalid_count_is_an_error_and_not_zero(printed):
+    with pytest.raises(OutputError, match="count_commands.queued printed"):
+        jobs_of_count_commands(Answering(printed), COMMANDS, "me", [("g1-2", None)], NOW)
+
+
+def test_values_are_filled_in_once_and_other_braces_stay():
+    values = {"user": "{job_name}", "job_name": "g"}
+    assert fill_in(["{user}", "{x}", "{job_name}"], values) == ["{job_name}", "{x}", "g"]

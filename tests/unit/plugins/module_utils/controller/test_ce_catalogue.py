@@ -8,40 +8,10 @@ import re
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue import build
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.tests.unit.support.ce_catalogue import CE, GATEWAY, ITEM
 from hypothesis import given
 from hypothesis import strategies as st
 
-ITEM = {
-    "Name": "sc1",
-    "CPUs": 8,
-    "Memory": 16000,
-    "MaxWallTime": 2880,
-    "AllowedVOs": ["osg", "icecube"],
-    "Requirements": None,
-    "Transform": {"set_xcount": None, "set_MaxMemory": None},
-}
-CE = {
-    "Name": "ce1.example.org",
-    "AuthenticatedIdentity": "ce1.example.org@daemon.example.org",
-    "LastHeardFrom": 1000,
-    "HTCondorCEVersion": "25.0.1",
-    "OSG_Resource": "EXAMPLE-CE1",
-    "OSG_ResourceGroup": "EXAMPLE",
-    "OSG_BatchSystems": "SLURM",
-    "OSG_ResourceCatalog": [ITEM],
-    "grid_resource": "condor ce1.example.org ce1.example.org:9619",
-}
-GATEWAY = dict(
-    CE,
-    Name="gateway-lab@",
-    AuthenticatedIdentity="gateway-lab@cm.example.org",
-    OSG_BatchSystems="slurm",
-    OSG_Resource="lab",
-    OSG_ResourceGroup="lab",
-    grid_resource="condor gateway-lab@ cm.example.org:9618",
-    is_glidein=True,
-    GLIDEIN_Site="lab",
-)
 DEFAULTS = {"walltime_s": 86400, "disk_per_core_mb": 5000}
 HOSTILE = [
     "{{7*7}}",

@@ -81,13 +81,15 @@ def test_a_job_whose_glidein_is_to_be_submitted_waits_for_the_next_cycle():
     assert step == "Wait for the next cycle, which submits a glidein to lab/main/core; or run glidein.ops.cycle now."
 
 
-def test_a_job_whose_glidein_is_queued_waits_for_it():
-    step = explained(job(), group("a", 1), counts={"queued": 1})[1]
-    assert step == "Wait: glideins are queued at lab/main/core. If they stay queued, look at its batch queue."
-
-
-def test_a_job_whose_glidein_is_starting_waits_for_it():
-    assert explained(job(), group("a", 1), counts={"running": 1})[1] == "Wait: glideins at lab/main/core are starting."
+@pytest.mark.parametrize(
+    "state, next_step",
+    [
+        ("queued", "Wait: glideins are queued at lab/main/core. If they stay queued, look at its batch queue."),
+        ("running", "Wait: glideins at lab/main/core are starting."),
+    ],
+)
+def test_a_job_whose_glidein_has_no_slot_yet_waits_for_it(state, next_step):
+    assert explained(job(), group("a", 1), counts={state: 1})[1] == next_step
 
 
 def test_a_job_that_fits_no_shape_gets_the_reason_of_each_entry():

@@ -75,12 +75,7 @@ def test_only_the_hosts_that_are_named_are_defined():
     assert (list(definitions), tokens) == (["h"], {"h": TOKEN})
 
 
-def test_variables_that_cannot_be_read_cost_only_their_site():
-    hosts = {"odd": Unreadable("glidein_entries", host()), "list": host(glidein_limits=[1]), "h": host()}
-    odd, listed, good = define(hosts)
-    assert (odd["site"], odd["queue"], odd["error"]) == ("odd", None, "glidein_entries: 'nothing' is undefined")
-    assert listed["error"] == "glidein_limits: [1] is invalid; expected a mapping"
-    assert good["error"] is None
+def test_a_site_whose_name_cannot_be_read_has_that_of_its_host():
     assert [site["site"] for site in define({"h": Unreadable("glidein_site", host())})] == ["h"]
 
 
@@ -93,50 +88,61 @@ def test_only_sites_with_a_token_have_one():
     assert tokens_of(hosts) == {"lab": TOKEN}
 
 
-@pytest.mark.parametrize(
-    "variables, words",
-    [
-        (host(**{TOKEN_OF_A_SITE: "two words"}), "invalid (not shown); expected ASCII"),
-        (host(**{TOKEN_OF_A_SITE: "{{ nothing }}"}), "invalid (not shown); expected ASCII"),
-        (host(**{TOKEN_OF_A_SITE: "broken\n"}), "invalid (not shown); expected ASCII"),
-        (host(**{TOKEN_OF_A_SITE: "   "}), "invalid (not shown); expected ASCII"),
-        (Unreadable(TOKEN_OF_A_SITE, host()), "cannot be read (RuntimeError; not shown)"),
-    ],
-)
-def test_a_site_with_an_invalid_token_is_unchanged_and_others_continue(variables, words):
-    hosts = {"odd": variables, "h": host(glidein_demand_token=TOKEN)}
-    odd, good = define(hosts)
-    assert odd["queue"] is None
-    assert odd["error"].startswith(f"glidein_demand_token: {words}")
-    assert (good["queue"], good["error"]) == (QUEUE, None)
-    assert tokens_of(hosts) == {"h": TOKEN}
-
-
 def vault_error():
     error = RuntimeError("A vault exception marker was tripped.")
     error.__cause__ = AnsibleVaultError("Decryption failed")
     return error
 
 
-def test_a_token_in_an_undecryptable_vault_is_reported():
-    (site,) = define({"h": Unreadable(TOKEN_OF_A_SITE, host(), vault_error())})
-    assert site["error"].startswith("glidein_demand_token: the vault that holds it cannot be decrypted: the vault ")
-    (site,) = define({"h": Unreadable("glidein_entries", host(), vault_error())})
-    assert site["error"].startswith("glidein_entries: the vault that holds it cannot be decrypted")
+def token(value):
+    return host(**{TOKEN_OF_A_SITE: value})
 
 
-@pytest.mark.parametrize("error", ["'vault_token' is undefined", "'dict object' has no attribute 'token'"])
-def test_a_token_that_refers_to_a_missing_variable_names_it(error):
-    (site,) = define({"h": Unreadable(TOKEN_OF_A_SITE, host(), RuntimeError(error))})
-    assert site["error"].endswith("it refers to an undefined variable: " + error)
+def unreadable(name, error=None):
+    return Unreadable(name, host(), error)
 
 
-def test_a_site_with_a_misspelt_variable_is_left_as_it_is_and_stops_no_other():
-    odd, good = define({"h": host(glidein_limts={"total": 1}), "good": host()})
-    assert odd["queue"] is None
-    words = "glidein_limts: unknown variable (did you mean 'glidein_limits'?)"
-    assert odd["error"].startswith(words)
+INVALID = "invalid (not shown); expected ASCII"
+UNDEFINED = "it refers to an undefined variable: "
+NO_ATTRIBUTE = "'dict object' has no attribute 'y'"
+ENCRYPTED = "the vault that holds it cannot be decrypted"
+
+
+@pytest.mark.parametrize(
+    "variables, error",
+    [
+        (token("two words"), f"glidein_demand_token: {INVALID}"),
+        (token("{{ nothing }}"), f"glidein_demand_token: {INVALID}"),
+        (token("broken\n"), f"glidein_demand_token: {INVALID}"),
+        (token("   "), f"glidein_demand_token: {INVALID}"),
+        (unreadable(TOKEN_OF_A_SITE), "glidein_demand_token: cannot be read (RuntimeError; not shown)"),
+        (unreadable(TOKEN_OF_A_SITE, vault_error()), f"glidein_demand_token: {ENCRYPTED}: the vault "),
+        (unreadable(TOKEN_OF_A_SITE, RuntimeError("'x' is undefined")), f"glidein_demand_token: {UNDEFINED}'x' is"),
+        (
+            unreadable(TOKEN_OF_A_SITE, RuntimeError("'dict object' has no attribute 'y'")),
+            f"glidein_demand_token: {UNDEFINED}",
+        ),
+        (unreadable("glidein_entries"), "glidein_entries: 'nothing' is undefined"),
+        (unreadable("glidein_entries", vault_error()), f"glidein_entries: {ENCRYPTED}"),
+        (host(glidein_entries={"main": {"account": Encrypted()}}), f"glidein_entries: {ENCRYPTED}"),
+        (host(glidein_limits=[1]), "glidein_limits: [1] is invalid; expected a mapping"),
+        (host(glidein_limts={"total": 1}), "glidein_limts: unknown variable (did you mean 'glidein_limits'?)"),
+        (host(glidein_site=5349), "glidein_site: not text; put it in quotes, because YAML"),
+        (unreadable("glidein_revoked"), "glidein_revoked: "),
+        (host(glidein_revoked="{{ gone }}"), "glidein_revoked: "),
+        (unreadable("glidein_pull"), "glidein_pull: "),
+        (host(glidein_pull="{{ gone }}"), "glidein_pull: "),
+    ],
+)
+def test_a_site_with_an_invalid_or_unreadable_variable_is_left_as_it_is_and_stops_no_other(variables, error):
+    odd, good = define({"odd": variables, "h": host()})
+    assert (odd["queue"], odd["entries"]) == (None, {})
+    assert odd["error"].startswith(error)
     assert (good["queue"], good["error"]) == (QUEUE, None)
+
+
+def test_a_site_with_an_invalid_token_has_none():
+    assert tokens_of({"odd": token("two words"), "h": token(TOKEN)}) == {"h": TOKEN}
 
 
 def test_an_unread_queue_is_reported_before_invalid_variables():
@@ -219,32 +225,9 @@ def test_a_report_names_the_largest_groups_that_are_not_served():
     assert [row["count"] for row in report_of(plan={"unserved": rows})["unserved"]] == list(range(79, 29, -1))
 
 
-@pytest.mark.parametrize("name", ["glidein_revoked", "glidein_pull"])
-def test_a_site_that_may_be_revoked_is_left_as_it_is(name):
-    *sites, good = define({"raises": Unreadable(name, host()), "raw": host(**{name: "{{ gone }}"}), "h": host()})
-    for site in sites:
-        assert site["queue"] is None
-        assert site["error"].startswith(f"{name}: ")
-    assert good["error"] is None
-
-
-def test_a_part_of_a_variable_that_cannot_be_decrypted_costs_only_its_site():
-    odd, good = define({"odd": host(glidein_entries={"main": {"account": Encrypted()}}), "h": host()})
-    assert odd["error"].startswith("glidein_entries: the vault that holds it cannot be decrypted")
-    assert odd["entries"] == {}
-    assert good["error"] is None
-
-
 def test_the_tokens_of_all_sites_are_returned_or_an_error_that_names_the_host():
     hosts = {"a": host(glidein_site="A", glidein_demand_token=TOKEN), "b": host(glidein_demand_token=""), "c": host()}
     assert demand_tokens(hosts, list(hosts)) == {"A": TOKEN, "b": ""}
     hosts["c"] = Unreadable("glidein_demand_token", host(), AnsibleVaultError("no secrets"))
     with pytest.raises(InputError, match="^c: glidein_demand_token: the vault that holds it cannot be decrypted"):
         demand_tokens(hosts, list(hosts))
-
-
-def test_a_site_whose_name_yaml_reads_as_a_number_is_left_as_it_is():
-    odd, good = define({"odd": host(glidein_site=5349), "h": host()})
-    assert odd["error"].startswith("glidein_site: not text; put it in quotes, because YAML")
-    assert odd["queue"] is None
-    assert good["error"] is None

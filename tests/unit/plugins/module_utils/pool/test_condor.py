@@ -6,6 +6,7 @@
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor, words
+from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
 # As condor_config_val of 23.9.6 prints it.
 COMMAND = r"""#!/bin/sh
@@ -21,9 +22,7 @@ esac
 
 @pytest.fixture
 def condor(tmp_path, monkeypatch):
-    command = tmp_path / "condor_config_val"
-    command.write_text(COMMAND)
-    command.chmod(0o755)
+    write_program(tmp_path / "condor_config_val", COMMAND)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     return Condor()
 

@@ -5,7 +5,6 @@
 
 import os
 import shutil
-import struct
 import subprocess
 from pathlib import Path
 
@@ -14,28 +13,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.pool import gateway_fi
 from ansible_collections.glidein.ops.plugins.module_utils.pool import tarballs as tb
 from ansible_collections.glidein.ops.plugins.module_utils.pool.elf import Elf, ElfError, read_elf, with_library_path
 from ansible_collections.glidein.ops.plugins.module_utils.pool.htcondor_files import HTCondorFilesError, Item
-
-VERSION = b"$CondorVersion: 23.9.6 2026-07-12 PackageID: 1 $\0$CondorPlatform: X86_64-Debian_13 $\0"
-
-
-def elf(needed=(), runpath=None, spare=4, note=4):
-    """Return a minimal ELF file. spare: unused entries of the dynamic section; note: the last segment's type."""
-    strings, offsets = b"\0", []
-    for text in [*needed, *([runpath] if runpath else [])]:
-        offsets.append(len(strings))
-        strings += text.encode() + b"\0"
-    base, start = 0x400000, 64 + 3 * 56
-    tags = [(1, offset) for offset in offsets[: len(needed)]] + [(29, offset) for offset in offsets[len(needed) :]]
-    strings_at = start + 16 * (len(tags) + 2 + spare)
-    tags += [(5, base + strings_at), (10, len(strings)), *[(0, 0)] * spare]
-    dynamic = b"".join(struct.pack("<qQ", *tag) for tag in tags)
-    size = strings_at + len(strings)
-    ident = b"\x7fELF\x02\x01\x01" + b"\0" * 9
-    header = ident + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, 3, 0, 0, 0)
-    load = struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, size, size, 4096)
-    dyn = struct.pack("<IIQQQQQQ", 2, 6, start, base + start, base + start, len(dynamic), len(dynamic), 8)
-    last = struct.pack("<IIQQQQQQ", note, 4, 0, 0, 0, 0, 0, 4)
-    return header + load + dyn + last + dynamic.ljust(strings_at - start, b"\0") + strings
+from ansible_collections.glidein.ops.tests.unit.support.elf import VERSION, elf
 
 
 @pytest.mark.parametrize("runpath", [None, "/opt/condor/lib:/opt/more"])
@@ -112,12 +90,9 @@ def repaired(release, name, text):
     return data_of(gf.upstream_gateway_items(release), f"libexec/blahp/{name}")
 
 
-def test_the_error_of_qsub_reaches_the_gateway(release):
+def test_the_error_of_qsub_reaches_the_gateway_and_jobs_use_the_directory_of_the_submission(release):
     text = "jobID=`qsub $bls_tmp_file 2> /dev/null | perl -ne 'print'` # actual submission\n"
     assert repaired(release, "sge_submit.sh", text) == text.replace("2> /dev/null ", "")
-
-
-def test_batch_jobs_use_the_directory_of_the_submission(release):
     text = '    echo "new_home=\\${old_home}/$run_dir"\n'
     found = repaired(release, "blah_common_submit_functions.sh", text)
     assert found == '    echo "new_home=$bls_opt_workdir/$run_dir"\n'

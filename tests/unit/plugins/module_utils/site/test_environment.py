@@ -60,43 +60,64 @@ def read(env, mounts=MOUNTS, home="/home/pilot", timeout_s=30, connect=()):
     return found, node.gaps
 
 
-# -- file systems ----------------------------------------------------------------------------------------------------
+# -- text of the system, file systems ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/home/pilot", True),
-        ("/home/pilot/x/../y", True),
-        ("/home/other", None),  # autofs: not mounted
-        ("/homes/pilot", False),
-        ("/var/spool", False),
-        ("/scratch/pilot", True),
-        ("/scratch/local/pilot", False),
-        ("/gpfs/with space/x", True),
-        ("/data", True),
-    ],
-)
-def test_shared_file_systems_are_recognised(path, expected):
-    assert environment.is_network_path(path, environment.parse_mounts(MOUNTS)) is expected
+mounts = environment.parse_mounts(MOUNTS)
+ADDRESS = environment.parse_address
+# (function, its arguments, its result)
+PARSED = [
+    (environment.is_network_path, ("/home/pilot", mounts), True),
+    (environment.is_network_path, ("/home/pilot/x/../y", mounts), True),
+    (environment.is_network_path, ("/home/other", mounts), None),  # autofs: not mounted
+    (environment.is_network_path, ("/homes/pilot", mounts), False),
+    (environment.is_network_path, ("/var/spool", mounts), False),
+    (environment.is_network_path, ("/scratch/pilot", mounts), True),
+    (environment.is_network_path, ("/scratch/local/pilot", mounts), False),
+    (environment.is_network_path, ("/gpfs/with space/x", mounts), True),
+    (environment.is_network_path, ("/data", mounts), True),
+    (environment.is_network_path, ("/home", environment.parse_mounts("")), None),
+    (
+        environment.cvmfs_repositories,
+        (mounts,),
+        ["config-osg.opensciencegrid.org", "icecube.opensciencegrid.org"],
+    ),
+    (environment.parse_df, (DF,), (8192, "/home/pilot")),
+    (environment.parse_df, ("x - - - - /cvmfs\n",), (None, "/cvmfs")),
+    (environment.parse_version, ("apptainer version 1.3.4\n",), "1.3.4"),
+    (environment.parse_version, ("singularity-ce version 4.1.0-bionic\n",), "4.1.0-bionic"),
+    (environment.parse_version, ("singularity version 3.8.7-1.el8\n",), "3.8.7-1.el8"),
+    (environment.parse_version, ("2.6.1-dist\n",), "2.6.1-dist"),
+    (
+        environment.os_name,
+        ('NAME="Rocky Linux"\nVERSION="9.4 (Blue Onyx)"\nVERSION_ID="9.4"\n',),
+        "Rocky Linux 9.4",
+    ),
+    (environment.os_name, ("NAME='Debian GNU/Linux'\nVERSION_ID=\"13\"\n",), "Debian GNU/Linux 13"),
+    (environment.os_name, ('PRETTY_NAME="Arch Linux"\n',), "Arch Linux"),
+    (environment.os_name, ("",), None),
+    (ADDRESS, ("cm.example.org:9618",), ("cm.example.org", 9618)),
+    (ADDRESS, ("[2001:db8::1]:9618",), ("2001:db8::1", 9618)),
+    (ADDRESS, ("https://demand.example.org/rpc",), ("demand.example.org", 443)),
+    (ADDRESS, ("http://user:pw@demand.example.org:11001?x",), ("demand.example.org", 11001)),
+    # The default port is that of a host without a scheme.
+    (ADDRESS, ("cm.example.org", 9618), ("cm.example.org", 9618)),
+    (ADDRESS, ("https://cm.example.org", 9618), ("cm.example.org", 443)),
+]
 
 
-def test_without_a_list_of_mounts_file_systems_are_unknown():
-    assert environment.is_network_path("/home", environment.parse_mounts("")) is None
+@pytest.mark.parametrize("function, given, expected", PARSED, ids=lambda value: getattr(value, "__name__", None))
+def test_text_of_the_system_is_parsed(function, given, expected):
+    assert function(*given) == expected
 
 
-def test_cvmfs_repositories_that_are_mounted():
-    assert environment.cvmfs_repositories(environment.parse_mounts(MOUNTS)) == [
-        "config-osg.opensciencegrid.org",
-        "icecube.opensciencegrid.org",
-    ]
+INVALID = ("", "cm", "cm:", "cm:x", "cm:0", "cm:70000", "2001:db8::1:9618", "ftp://cm", ":1")
 
 
-def test_free_space():
-    assert environment.parse_df(DF) == (8192, "/home/pilot")
-    assert environment.parse_df("x - - - - /cvmfs\n") == (None, "/cvmfs")
-    with pytest.raises(OutputError, match="df printed no line with free space: garbage"):
-        environment.parse_df("garbage\n")
+@pytest.mark.parametrize("given", [*((address,) for address in INVALID), ("ftp://cm.example.org", 9618)])
+def test_invalid_addresses(given):
+    with pytest.raises(ValueError):
+        environment.parse_address(*given)
 
 
 def test_home_and_scratch(commands):
@@ -130,19 +151,6 @@ def test_a_file_server_that_does_not_answer(commands, monkeypatch):
 # -- software --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("printed", "version"),
-    [
-        ("apptainer version 1.3.4", "1.3.4"),
-        ("singularity-ce version 4.1.0-bionic", "4.1.0-bionic"),
-        ("singularity version 3.8.7-1.el8", "3.8.7-1.el8"),
-        ("2.6.1-dist", "2.6.1-dist"),
-    ],
-)
-def test_versions_of_container_programs(printed, version):
-    assert environment.parse_version(printed + "\n") == version
-
-
 def test_containers_and_pythons(commands, tmp_path):
     env = commands(
         {
@@ -164,10 +172,8 @@ def test_containers_and_pythons(commands, tmp_path):
         {"path": env["PATH"] + "/python3.12", "version": "3.12.1"},
     ]
     assert [gap["what"] for gap in gaps] == ["home"]
-
-
-def test_a_container_program_that_fails(commands):
-    found, gaps = read(commands({"df": "exit 1", "singularity": "echo no license >&2; exit 3"}))
+    (tmp_path / "bin" / "singularity").unlink()
+    found, gaps = read(commands({"apptainer": "exit 1", "singularity": "echo no license >&2; exit 3"}))
     assert found["containers"] == {}
     assert gaps[-1]["what"] == "version of singularity"
     assert "no license" in gaps[-1]["error"]
@@ -178,19 +184,6 @@ def test_environment_modules(commands, monkeypatch):
     assert read(commands({}, MODULESHOME="/usr/share/Modules"))[0]["modules"]
     monkeypatch.setattr(os.path, "exists", lambda path: False)
     assert not read(commands({}))[0]["modules"]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('NAME="Rocky Linux"\nVERSION="9.4 (Blue Onyx)"\nVERSION_ID="9.4"\n', "Rocky Linux 9.4"),
-        ("NAME='Debian GNU/Linux'\nVERSION_ID=\"13\"\n", "Debian GNU/Linux 13"),
-        ('PRETTY_NAME="Arch Linux"\n', "Arch Linux"),
-        ("", None),
-    ],
-)
-def test_operating_system(text, expected):
-    assert environment.os_name(text) == expected
 
 
 # -- the login shell -------------------------------------------------------------------------------------------------
@@ -265,32 +258,6 @@ def test_proxies_are_without_passwords():
         "no_proxy": "localhost,.example.edu",
         "all_proxy": "socks5://proxy:1080",
     }
-
-
-@pytest.mark.parametrize(
-    ("address", "expected"),
-    [
-        ("cm.example.org:9618", ("cm.example.org", 9618)),
-        ("[2001:db8::1]:9618", ("2001:db8::1", 9618)),
-        ("https://demand.example.org/rpc", ("demand.example.org", 443)),
-        ("http://user:pw@demand.example.org:11001?x", ("demand.example.org", 11001)),
-    ],
-)
-def test_addresses(address, expected):
-    assert environment.parse_address(address) == expected
-
-
-def test_the_default_port_is_that_of_a_host_without_a_scheme():
-    assert environment.parse_address("cm.example.org", 9618) == ("cm.example.org", 9618)
-    assert environment.parse_address("https://cm.example.org", 9618) == ("cm.example.org", 443)
-    with pytest.raises(ValueError):
-        environment.parse_address("ftp://cm.example.org", 9618)
-
-
-@pytest.mark.parametrize("address", ["", "cm", "cm:", "cm:x", "cm:0", "cm:70000", "2001:db8::1:9618", "ftp://cm", ":1"])
-def test_invalid_addresses(address):
-    with pytest.raises(ValueError):
-        environment.parse_address(address)
 
 
 def test_connections():

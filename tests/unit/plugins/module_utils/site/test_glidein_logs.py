@@ -43,23 +43,16 @@ def test_quoted_lines_of_daemons_are_not_the_glideins_own(line):
     assert read_log(STARTED + "    " + line) == {"registered": False, "exit_status": None}
 
 
-def test_the_logs_of_a_submission_are_found(tmp_path):
-    for name in ("g1-2.12.1.out", "g1-2.12.2.out", "g1-2.1.1.out", "g1-2.123.12.out", "g1-2.12.1.out.old", "12.1.out"):
-        (tmp_path / name).write_text("")
-    assert find_logs(str(tmp_path), "*.12.*.out") == [
-        str(tmp_path / name) for name in ("g1-2.12.1.out", "g1-2.12.2.out")
-    ]
-
-
-def test_a_directory_of_logs_is_taken_by_its_name_and_not_as_a_pattern(tmp_path):
-    for name in ("log[1]", "log1"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "g1-2.12.1.out").write_text("")
-    assert find_logs(str(tmp_path / "log[1]"), "*.12.*.out") == [str(tmp_path / "log[1]" / "g1-2.12.1.out")]
-
-
-def test_before_the_first_glidein_there_are_no_logs(tmp_path):
-    assert find_logs(str(tmp_path / "log"), "*.12.*.out") == []
+def test_the_logs_of_a_submission_are_found_in_a_directory_whose_name_is_no_pattern(tmp_path):
+    folder = tmp_path / "log[1]"
+    assert find_logs(str(folder), "*.12.*.out") == []
+    for directory in (folder, tmp_path / "log1"):
+        directory.mkdir()
+        for name in ("12.1.out", "12.2.out", "1.1.out", "123.12.out", "12.1.out.old"):
+            (directory / f"g1-2.{name}").write_text("")
+        (directory / "12.1.out").write_text("")
+    expected = [str(folder / name) for name in ("g1-2.12.1.out", "g1-2.12.2.out")]
+    assert find_logs(str(folder), "*.12.*.out") == expected
 
 
 @pytest.mark.parametrize("job_id", ["12", "12.server-1", "12_3", "12[].server", "12[3]"])
@@ -117,15 +110,12 @@ def test_only_old_logs_of_this_deployment_are_removed(logs):
     assert gone == {name + ".12_1.out", name + ".14[1].pbshost.pbs.out-1", "glidein_12_1_abcdefgh"}
 
 
-def test_zero_days_keep_all_logs(logs):
+@pytest.mark.parametrize("days, longest_s", [(0, 0), (14, 15 * DAY)])
+def test_logs_are_kept_for_ever_or_while_their_glidein_may_still_run(logs, days, longest_s):
     before = left(logs)
-    remove_old_logs(str(logs), "glidein", 0, NOW)
+    remove_old_logs(str(logs), "glidein", days, NOW, longest_s=longest_s)
+    remove_old_logs(str(logs / "none"), "glidein", 14, NOW)
     assert left(logs) == before
-
-
-def test_a_missing_directory_of_logs_is_not_an_error(tmp_path):
-    remove_old_logs(str(tmp_path / "none"), "glidein", 14, NOW)
-    assert left(tmp_path) == []
 
 
 def test_the_target_of_a_link_is_not_removed(tmp_path):
@@ -140,26 +130,16 @@ def test_the_target_of_a_link_is_not_removed(tmp_path):
     assert (kept / "a").exists()
 
 
-def test_a_glidein_that_may_still_run_keeps_its_log(logs):
-    before = left(logs)
-    remove_old_logs(str(logs), "glidein", 14, NOW, longest_s=15 * DAY)
-    assert left(logs) == before
-
-
-def written(path, time_s):
-    os.utime(str(path), (time_s, time_s))
-
-
 def test_the_times_of_this_deployments_logs_are_returned(tmp_path):
     assert log_times(str(tmp_path / "none"), "glidein") == {"newest_output": None, "oldest_log": None}
     ours = job_name("glidein", "lab", "main", "core")
     other = job_name("another", "lab", "main", "core")
     for name, age_s in ((ours + ".1.1.out", 500.5), (ours + ".2.1.out", 90), (other + ".3.1.out", 1), ("notes", 2)):
         (tmp_path / name).write_text("")
-        written(tmp_path / name, NOW - age_s)
+        os.utime(str(tmp_path / name), (NOW - age_s, NOW - age_s))
     assert log_times(str(tmp_path), "glidein") == {"newest_output": NOW - 90, "oldest_log": NOW - 500.5}
     for name, inside, age_s in (("glidein_1_n1_abcdefgh", "StartLog", 700), ("glidein_2_n1_abcdefgh", "data", 900)):
         (tmp_path / name).mkdir()
         (tmp_path / name / inside).write_text("")
-        written(tmp_path / name, NOW - age_s)
+        os.utime(str(tmp_path / name), (NOW - age_s, NOW - age_s))
     assert log_times(str(tmp_path), "glidein") == {"newest_output": NOW - 90, "oldest_log": NOW - 700}

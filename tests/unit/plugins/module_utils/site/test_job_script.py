@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS, make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
+from ansible_collections.glidein.ops.tests.unit.support import batch_systems
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +32,7 @@ DIRECTIVES = {
 CE = {"ce": "ce.example.org", "token_file": "/home/me/.ce-token"}
 OPTIONS = {"gateway": {"batch_system": "slurm"}, "htcondor_ce": CE}
 BY_SSH = {"batch_system": "slurm", "ssh": "gateway-lab"}
-CASES_BY_SSH = ("directives", "gpu", "plain")
+SHARED = {"batch_system": "slurm", "collector": "cm.example.org", "shared_payload": "/home/u/.glidein/lab"}
 
 CASES = {
     "plain": raw_entry(),
@@ -84,34 +84,16 @@ CASES = {
 }
 
 
-def payload(**changes):
-    return dict(
-        {
-            "site": "lab",
-            "home": "/home/me/.glidein/lab/aaaaaaaaaaaa",
-            "log_dir": "/home/me/.glidein/lab/log",
-            "credential": "/home/me/.glidein/lab/credential",
-            "collector": "cm.example.org:9618",
-            "scratch": "${TMPDIR:-/tmp}",
-            "environment": {},
-            "modules": [],
-            "condor_config": {},
-        },
-        **changes,
-    )
+ROUTES = raw_entry(walltime="3601s", shapes={"core": shape(cpus=4, gpus=1)})
 
 
 def files(scheduler, entry, options=None, **changes):
-    """Return the texts of the submitted files: the script and, where one is used, the submit description."""
-    entry = dict(entry)
-    resources = {
-        key: word for key, word in entry.pop("resources", {}).items() if key in SCHEDULERS[scheduler]().resources
-    }
-    one = site({"main": dict(entry, resources=resources)})
-    made = make_scheduler(scheduler, options or OPTIONS.get(scheduler), one["entries"])
-    return [
-        text for unused, text in batch_files(made, one, "main", "core", payload(**changes), "/home/me/main.core.sh")
-    ]
+    """Return the texts of the submitted files of an entry, without resources that the batch system does not have."""
+    known = SCHEDULERS[scheduler]().resources
+    resources = {key: word for key, word in entry.get("resources", {}).items() if key in known}
+    options = options or OPTIONS.get(scheduler)
+    changes.setdefault("collector", "cm.example.org:9618")
+    return batch_systems.files(scheduler, dict(entry, resources=resources), options, "/home/me/main.core.sh", **changes)
 
 
 def script(scheduler, entry, **changes):
@@ -120,92 +102,129 @@ def script(scheduler, entry, **changes):
 
 # Cases with a key that is refused.
 REFUSED = {"htcondor_ce": ("constraint", "gpu")}
-PAIRS = [(name, case) for name in sorted(SCHEDULERS) for case in sorted(CASES) if case not in REFUSED.get(name, ())]
+# Folder of the golden files -> case -> arguments of files().
+GOLDEN_CASES = {
+    name: {
+        case: (name, dict(entry, directives=DIRECTIVES[name]) if case == "directives" else entry)
+        for case, entry in CASES.items()
+        if case not in REFUSED.get(name, ())
+    }
+    for name in SCHEDULERS
+}
+GOLDEN_CASES["gateway_ssh"] = {
+    case: (*GOLDEN_CASES["gateway"][case], BY_SSH) for case in ("directives", "gpu", "plain")
+}
+GOLDEN_CASES["gateway"]["shared_payload"] = ("gateway", raw_entry(), SHARED)
+PAIRS = [(folder, case) for folder in sorted(GOLDEN_CASES) for case in sorted(GOLDEN_CASES[folder])]
 
 
-@pytest.mark.parametrize("scheduler, case", PAIRS)
-def test_scripts_are_the_golden_ones_and_sh_can_read_them(scheduler, case):
-    entry = dict(CASES[case], directives=DIRECTIVES[scheduler]) if case == "directives" else CASES[case]
-    check_golden(scheduler, case, files(scheduler, entry))
-
-
-@pytest.mark.parametrize("case", CASES_BY_SSH)
-def test_files_of_a_gateway_without_a_schedd_are_the_golden_ones(case):
-    entry = dict(CASES[case], directives=DIRECTIVES["gateway"]) if case == "directives" else CASES[case]
-    check_golden("gateway_ssh", case, files("gateway", entry, BY_SSH))
-
-
-def check_golden(folder, case, made):
-    paths = [GOLDEN / folder / (case + suffix) for suffix in (".batch", ".submit")][: len(made)]
+def check_golden(name, text):
+    """Compare a text with a golden file; with GLIDEIN_WRITE_GOLDEN, write it before."""
+    path = GOLDEN / name
     if os.environ.get("GLIDEIN_WRITE_GOLDEN"):
-        paths[0].parent.mkdir(exist_ok=True)
-        for path, text in zip(paths, made):
-            path.write_text(text)
-    assert made == [path.read_text() for path in paths]
-    subprocess.check_call(["/bin/sh", "-n", str(paths[0])])
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("folder, case", PAIRS)
+def test_scripts_are_the_golden_ones_and_sh_can_read_them(folder, case):
+    more = {"files": True, "job_wrapper": True} if case == "shared_payload" else {}
+    for suffix, text in zip((".batch", ".submit"), files(*GOLDEN_CASES[folder][case], **more)):
+        check_golden(f"{folder}/{case}{suffix}", text)
+    subprocess.check_call(["/bin/sh", "-n", str(GOLDEN / folder / f"{case}.batch")])
 
 
 def test_the_description_for_the_routes_of_a_gateway_is_the_golden_one():
-    one = site({"main": raw_entry(walltime="3601s", shapes={"core": shape(cpus=4, gpus=1)})})
-    options = {"routes": True, "collector": "cm.example.org"}
-    made = make_scheduler("gateway", options, one["entries"])
-    found = batch_files(made, one, "main", "core", payload(), "/home/me/main.core.sh")
-    path = GOLDEN / "gateway" / "routes.submit"
-    if os.environ.get("GLIDEIN_WRITE_GOLDEN"):
-        path.write_text(found[1][1])
-    assert found[1][1] == path.read_text()
-
-
-def test_a_glidein_of_a_gateway_may_use_a_payload_that_is_there_already():
-    one = site({"main": raw_entry()})
-    options = {"batch_system": "slurm", "collector": "cm.example.org", "shared_payload": "/home/u/.glidein/lab"}
-    made = make_scheduler("gateway", options, one["entries"])
-    given = dict(payload(), files=True, job_wrapper=True)
-    found = batch_files(made, one, "main", "core", given, "/home/me/main.core.sh")
-    check_golden("gateway", "shared_payload", [text for unused, text in found])
-
-
-@pytest.mark.parametrize(
-    ("site_s", "entry_s", "line"),
-    [
-        (300, None, "GLIDEIN_LOG_INTERVAL_S='300'"),
-        (300, "1m", "GLIDEIN_LOG_INTERVAL_S='60'"),
-        (300, 0, None),
-        (0, "1m", "GLIDEIN_LOG_INTERVAL_S='60'"),
-    ],
-)
-def test_the_interval_of_an_entry_replaces_that_of_the_site(site_s, entry_s, line):
-    made = script("slurm", raw_entry(log_interval=entry_s), log_interval_s=site_s)
-    assert [found for found in made.splitlines() if found.startswith("GLIDEIN_LOG_INTERVAL_S")] == [line] * bool(line)
-
-
-def test_the_form_for_uploads_has_the_path_that_it_has_in_the_batch_job():
-    form = "/home/me/.glidein/lab/log_s3"
-    assert f"GLIDEIN_LOG_S3='{form}'\n" in script("slurm", raw_entry(), log_form=form)
-    assert 'GLIDEIN_LOG_S3="$_CONDOR_SCRATCH_DIR/log_s3"\n' in script("htcondor", raw_entry(), log_form=form)
-    assert "GLIDEIN_LOG_S3" not in script("htcondor", raw_entry())
+    check_golden("gateway/routes.submit", files("gateway", ROUTES, {"routes": True, "collector": "cm.example.org"})[1])
 
 
 @pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
 def test_the_submitting_commands_are_the_golden_ones(scheduler):
     """Compare an array of three, an array of one, and a job that is not an array."""
     made = make_scheduler(scheduler, OPTIONS.get(scheduler))
-    lines = [
-        " ".join(made.submit_argv("/home/me/main.core.sh", "g952ce-1c5e5ee7", tasks))
-        for tasks in (3, 1, None)
-        if tasks != 1 or made.smallest_array == 1
-    ]
-    path = GOLDEN / scheduler / "array.argv"
-    if os.environ.get("GLIDEIN_WRITE_GOLDEN"):
-        path.write_text("\n".join(lines) + "\n")
-    assert lines == path.read_text().splitlines()
+    sizes = (3, 1, None) if made.smallest_array == 1 else (3, None)
+    lines = [" ".join(made.submit_argv("/home/me/main.core.sh", "g952ce-1c5e5ee7", tasks)) for tasks in sizes]
+    check_golden(f"{scheduler}/array.argv", "\n".join(lines) + "\n")
 
 
 def test_no_golden_file_is_left_over():
-    known = {f"{scheduler}/{case}" for scheduler, case in [*PAIRS, *((name, "array") for name in SCHEDULERS)]}
-    known |= {f"gateway_ssh/{case}" for case in CASES_BY_SSH}
-    known |= {"gateway/routes", "gateway/shared_payload"}
-    assert {str(path.relative_to(GOLDEN).with_suffix("")) for path in GOLDEN.glob("*/*")} == known
+    known = {f"{folder}/{case}" for folder, case in [*PAIRS, *((name, "array") for name in SCHEDULERS)]}
+    assert {str(path.relative_to(GOLDEN).with_suffix("")) for path in GOLDEN.glob("*/*")} == known | {"gateway/routes"}
+
+
+# -- single settings ---------------------------------------------------------------------------------------------------
+
+BLANKS = "/home/a b/50%/log"
+FORM = "/home/me/.glidein/lab/log_s3"
+BY_THE_SITE = {"memory": "mem-per-cpu", "disk": "tmp", "gpus": "gpus-per-node", "whole_node": "none"}
+
+
+@pytest.mark.parametrize(
+    "scheduler, entry, payload, lines",
+    [
+        # The interval of an entry replaces that of the site.
+        ("slurm", {}, {"log_interval_s": 300}, ["GLIDEIN_LOG_INTERVAL_S='300'"]),
+        ("slurm", {"log_interval": "1m"}, {"log_interval_s": 300}, ["GLIDEIN_LOG_INTERVAL_S='60'"]),
+        ("slurm", {"log_interval": "1m"}, {"log_interval_s": 0}, ["GLIDEIN_LOG_INTERVAL_S='60'"]),
+        # The form for uploads has the path that it has in the batch job.
+        ("slurm", {}, {"log_form": FORM}, [f"GLIDEIN_LOG_S3='{FORM}'"]),
+        ("htcondor", {}, {"log_form": FORM}, ['GLIDEIN_LOG_S3="$_CONDOR_SCRATCH_DIR/log_s3"']),
+        # Paths with blanks and percent signs reach sbatch as they are.
+        (
+            "slurm",
+            {},
+            {"log_dir": BLANKS},
+            [f'#SBATCH --chdir="{BLANKS}"', '#SBATCH --output="/home/a b/50%%/log/%x.%A.%a.out"'],
+        ),
+        # A short job gets a short notice.
+        ("slurm", {"walltime": "10m"}, {}, ["#SBATCH --signal=B:TERM@1"]),
+        (
+            "slurm",
+            {
+                "resources": BY_THE_SITE,
+                "shapes": {"core": shape(cpus=4, memory_mb=9999, gpus=2, gpu_type="a100", whole_node=True)},
+            },
+            {},
+            ["#SBATCH --mem-per-cpu=2500M", "#SBATCH --tmp=10000M", "#SBATCH --gpus-per-node=a100:2"],
+        ),
+        # A whole node is granted with all that it has.
+        ("slurm", {"granted": "auto"}, {}, ["GLIDEIN_GRANTED='auto'"]),
+        ("slurm", {"granted": "auto", "shapes": {"core": shape(whole_node=True)}}, {}, ["GLIDEIN_GRANTED='node'"]),
+        # The grant is read from the outer HTCondor unless the entry sets it.
+        ("htcondor", {}, {}, ["GLIDEIN_GRANTED='machine_ad'"]),
+        ("htcondor", {"granted": "asked"}, {}, ["GLIDEIN_GRANTED='asked'"]),
+        # HTCondor's settings of an entry override those of the site.
+        (
+            "slurm",
+            {"condor_config": {"startd_debug": "D_ALWAYS"}},
+            {"condor_config": {"STARTD_DEBUG": "x", "A": "1"}},
+            ["GLIDEIN_CONDOR_CONFIG='A = 1", "STARTD_DEBUG = D_ALWAYS'"],
+        ),
+    ],
+)
+def test_settings_have_their_lines(scheduler, entry, payload, lines):
+    made = script(scheduler, raw_entry(**entry), **payload).splitlines()
+    first = made.index(lines[0])
+    assert made[first : first + len(lines)] == lines
+
+
+def test_settings_that_are_off_have_no_lines():
+    assert "GLIDEIN_LOG_INTERVAL_S" not in script("slurm", raw_entry(log_interval=0), log_interval_s=300)
+    assert "GLIDEIN_LOG_S3" not in script("htcondor", raw_entry())
+    whole = {"core": shape(whole_node=True)}
+    assert "--exclusive" not in script("slurm", raw_entry(resources=BY_THE_SITE, shapes=whole))
+
+
+# -- what the script does ----------------------------------------------------------------------------------------------
+
+
+def printed_by(folder, glidein, before="", environ=None, entry=None, **payload):
+    """Run a script whose payload is this text; return what it prints. before: text before the script."""
+    (folder / "glidein.sh").write_text(glidein)
+    path = folder / "batch.sh"
+    path.write_bytes((before + script("slurm", raw_entry(**entry or {}), home=str(folder), **payload)).encode("utf-8"))
+    return subprocess.check_output(["/bin/sh", str(path)], env=environ or {}).decode("utf-8")
 
 
 @given(
@@ -222,105 +241,76 @@ def test_no_golden_file_is_left_over():
 def test_the_payload_gets_exactly_the_configured_settings(tmp_path_factory, attributes, directory):
     home = tmp_path_factory.mktemp("payload") / ("x" + directory)
     home.mkdir()
-    (home / "glidein.sh").write_text(
-        'printf "%s\\n--\\n%s\\n--\\n%s" "$GLIDEIN_HOME" "$GLIDEIN_SCRATCH" "$GLIDEIN_ATTRIBUTES"\n'
-    )
-    made = script("slurm", raw_entry(attributes=attributes), home=str(home))
-    path = home / "batch.sh"
-    path.write_bytes(made.encode("utf-8"))
-    out = subprocess.check_output(["/bin/sh", str(path)], env={"SLURM_JOB_ID": "5", "TMPDIR": "/fast"}).decode("utf-8")
+    glidein = 'printf "%s\\n--\\n%s\\n--\\n%s" "$GLIDEIN_HOME" "$GLIDEIN_SCRATCH" "$GLIDEIN_ATTRIBUTES"\n'
+    environ = {"SLURM_JOB_ID": "5", "TMPDIR": "/fast"}
+    out = printed_by(home, glidein, environ=environ, entry={"attributes": attributes})
     got_home, scratch, lines = out.split("\n--\n", 2)
-    assert got_home == str(home)
-    assert scratch == "/fast"
+    assert (got_home, scratch) == (str(home), "/fast")
     assert [line.split(" = ")[0] for line in lines.splitlines()] == sorted(attributes)
 
 
-def test_attributes_with_any_text_are_valid_classad_lines(tmp_path):
-    (tmp_path / "glidein.sh").write_text('printf "%s" "$GLIDEIN_ATTRIBUTES"\n')
-    path = tmp_path / "batch.sh"
-    attributes = {"OpSysAndVer": "RHEL8", "Note": 'it\'s "fast" & $HOME; \\'}
-    path.write_text(script("slurm", raw_entry(attributes=attributes), home=str(tmp_path)))
-    out = subprocess.check_output(["/bin/sh", str(path)], env={"HOME": "/h"}).decode()
-    assert out == 'Note = "it\'s \\"fast\\" & $HOME; \\\\"\nOpSysAndVer = "RHEL8"'
+TEXT = 'it\'s "fast" & $HOME; \\'
 
 
 @pytest.mark.parametrize(
-    "environment, batch_id",
+    "show, before, environ, entry, payload, expected",
     [
-        ({"SLURM_JOB_ID": "7", "SLURM_ARRAY_JOB_ID": "5", "SLURM_ARRAY_TASK_ID": "1"}, "5_1"),
-        ({"SLURM_JOB_ID": "7"}, "7"),
+        # Attributes with any text are valid ClassAd lines.
+        (
+            "$GLIDEIN_ATTRIBUTES",
+            "",
+            {"HOME": "/h"},
+            {"attributes": {"OpSysAndVer": "RHEL8", "Note": TEXT}},
+            {},
+            'Note = "it\'s \\"fast\\" & $HOME; \\\\"\nOpSysAndVer = "RHEL8"',
+        ),
+        # The batch id is the id of squeue.
+        (
+            "$GLIDEIN_BATCH_ID",
+            "",
+            {"SLURM_JOB_ID": "7", "SLURM_ARRAY_JOB_ID": "5", "SLURM_ARRAY_TASK_ID": "1"},
+            {},
+            {},
+            "5_1",
+        ),
+        ("$GLIDEIN_BATCH_ID", "", {"SLURM_JOB_ID": "7"}, {}, {}, "7"),
+        # No setting is left from another glidein.
+        (
+            "[$GLIDEIN_CREDENTIAL][$GLIDEIN_ATTRIBUTES]",
+            "",
+            {"GLIDEIN_CREDENTIAL": "/x", "GLIDEIN_ATTRIBUTES": "A = 1"},
+            {},
+            {"credential": ""},
+            "[][]",
+        ),
+        # A job gets the variables that site and entry list.
+        (
+            "$HTTPS_PROXY|$NOTE",
+            "",
+            {"HOME": "/h"},
+            {"environment": {"NOTE": "it's $HOME; $(id) `id`"}},
+            {"environment": {"HTTPS_PROXY": "http://proxy:3128", "NOTE": "of the site"}},
+            "http://proxy:3128|it's /h; $(id) `id`",
+        ),
+        # Modules of the site are loaded unless the entry has its own.
+        *(
+            (
+                "$LOADED",
+                'module() { LOADED="$*"; export LOADED; }\n',
+                {},
+                {"modules": of_entry},
+                {"modules": ["a", "b"]},
+                loaded,
+            )
+            for of_entry, loaded in ((None, "load a b"), (["cuda/12"], "load cuda/12"), ([], ""))
+        ),
     ],
 )
-def test_the_batch_id_is_the_id_of_squeue(tmp_path, environment, batch_id):
-    (tmp_path / "glidein.sh").write_text('printf %s "$GLIDEIN_BATCH_ID"\n')
-    path = tmp_path / "batch.sh"
-    path.write_text(script("slurm", raw_entry(), home=str(tmp_path)))
-    assert subprocess.check_output(["/bin/sh", str(path)], env=environment).decode() == batch_id
+def test_the_payload_gets_its_environment(tmp_path, show, before, environ, entry, payload, expected):
+    assert printed_by(tmp_path, f'printf %s "{show}"\n', before, environ, entry, **payload) == expected
 
 
-def test_no_setting_is_left_from_another_glidein(tmp_path):
-    (tmp_path / "glidein.sh").write_text('printf "%s" "[$GLIDEIN_CREDENTIAL][$GLIDEIN_ATTRIBUTES]"\n')
-    path = tmp_path / "batch.sh"
-    path.write_text(script("slurm", raw_entry(), home=str(tmp_path), credential=""))
-    environment = {"GLIDEIN_CREDENTIAL": "/x", "GLIDEIN_ATTRIBUTES": "A = 1"}
-    assert subprocess.check_output(["/bin/sh", str(path)], env=environment).decode() == "[][]"
-
-
-def test_paths_with_blanks_and_percent_signs_reach_sbatch_as_they_are():
-    made = script("slurm", raw_entry(), log_dir="/home/a b/50%/log")
-    assert '#SBATCH --chdir="/home/a b/50%/log"\n' in made
-    assert '#SBATCH --output="/home/a b/50%%/log/%x.%A.%a.out"\n' in made
-
-
-def test_a_short_job_gets_a_short_notice():
-    assert "--signal=B:TERM@1\n" in script("slurm", raw_entry(walltime="10m"))
-    assert "--signal=B:TERM@50\n" in script("slurm", raw_entry(walltime="48h"))
-
-
-def test_a_site_sets_how_memory_disk_and_gpus_are_requested():
-    resources = {"memory": "mem-per-cpu", "disk": "tmp", "gpus": "gpus-per-node", "whole_node": "none"}
-    shapes = {"core": shape(cpus=4, memory_mb=9999, gpus=2, gpu_type="a100", whole_node=True)}
-    made = script("slurm", raw_entry(resources=resources, shapes=shapes))
-    assert (
-        "#SBATCH --mem-per-cpu=2500M\n#SBATCH --tmp=10000M\n#SBATCH --gpus-per-node=a100:2\n#SBATCH --no-requeue\n"
-        in made
-    )
-
-
-def run_script(tmp_path, text, **environ):
-    (tmp_path / "glidein.sh").write_text('printf "%s|" "$HTTPS_PROXY" "$NOTE" "$LOADED"\n')
-    path = tmp_path / "batch.sh"
-    path.write_text(text)
-    return subprocess.check_output(["/bin/sh", str(path)], env=environ).decode()
-
-
-def test_a_job_gets_the_variables_that_site_and_entry_list(tmp_path):
-    made = script(
-        "slurm",
-        raw_entry(environment={"NOTE": "it's $HOME; $(id) `id`"}),
-        home=str(tmp_path),
-        environment={"HTTPS_PROXY": "http://proxy:3128", "NOTE": "of the site"},
-    )
-    assert run_script(tmp_path, made, HOME="/h") == "http://proxy:3128|it's /h; $(id) `id`||"
-
-
-def test_modules_of_the_site_are_loaded_unless_the_entry_has_its_own(tmp_path):
-    module = 'module() { LOADED="$*"; export LOADED; }\n'
-    for of_entry, loaded in ((None, "load a b"), (["cuda/12"], "load cuda/12"), ([], "")):
-        made = script("slurm", raw_entry(modules=of_entry), home=str(tmp_path), modules=["a", "b"])
-        assert run_script(tmp_path, module + made).split("|")[2] == loaded
-
-
-@pytest.mark.parametrize("whole, granted", [(False, "auto"), (True, "node")])
-def test_a_whole_node_is_granted_with_all_that_it_has(whole, granted):
-    made = script("slurm", raw_entry(granted="auto", shapes={"core": shape(whole_node=whole)}))
-    assert f"GLIDEIN_GRANTED='{granted}'\n" in made
-
-
-def test_the_grant_is_read_from_the_outer_htcondor_unless_the_entry_sets_it():
-    assert "GLIDEIN_GRANTED='machine_ad'\n" in script("htcondor", raw_entry())
-    assert "GLIDEIN_GRANTED='asked'\n" in script("htcondor", raw_entry(granted="asked"))
-
+# -- any text of an operator -------------------------------------------------------------------------------------------
 
 ODD = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), min_size=1, max_size=20)
 PLACES = (
@@ -350,10 +340,3 @@ def test_any_text_of_an_operator_is_refused_or_adds_no_line(scheduler, values):
     plain = files(scheduler, entry_with_values({key: "/x" if key == "job_setup" else "x" for key in values}))
     assert [text.count("\n") for text in made] == [text.count("\n") for text in plain]
     subprocess.run(["/bin/sh", "-n"], input=made[0].encode("utf-8"), check=True)
-
-
-def test_settings_of_htcondor_of_an_entry_override_those_of_the_site():
-    made = script(
-        "slurm", raw_entry(condor_config={"startd_debug": "D_ALWAYS"}), condor_config={"STARTD_DEBUG": "x", "A": "1"}
-    )
-    assert "GLIDEIN_CONDOR_CONFIG='A = 1\nSTARTD_DEBUG = D_ALWAYS'\n" in made

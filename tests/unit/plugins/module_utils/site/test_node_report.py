@@ -42,6 +42,9 @@ node: end=0
 """
 
 
+SCRATCH = ("path", "variable", "free_mb", "type", "network", "executable")
+
+
 def test_a_whole_report():
     assert is_complete(REPORT)
     assert parse_report(REPORT, 1) == {
@@ -52,22 +55,8 @@ def test_a_whole_report():
             {"address": "far.example.org:443", "error": "no answer within 15 s"},
         ],
         "scratch": [
-            {
-                "path": "/tmp",  # noqa: S108
-                "variable": "TMPDIR",
-                "free_mb": 12052,
-                "type": "tmpfs",
-                "network": False,
-                "executable": True,
-            },
-            {
-                "path": "/scratch/a b|c",
-                "variable": "SCRATCH",
-                "free_mb": 900000,
-                "type": "lustre",
-                "network": True,
-                "executable": False,
-            },
+            dict(zip(SCRATCH, ("/tmp", "TMPDIR", 12052, "tmpfs", False, True))),  # noqa: S108
+            dict(zip(SCRATCH, ("/scratch/a b|c", "SCRATCH", 900000, "lustre", True, False))),
         ],
         "memory_mb": 2068,
         "cpus": 1,
@@ -104,20 +93,18 @@ def test_an_output_without_a_report_has_no_facts():
     assert not is_complete("node: os=x\nnode: en")
 
 
+MEMORY = ("node_memory_mb=1000", "usable_memory_mb=969")
+
+
 @pytest.mark.parametrize(
     ("lines", "cpus", "memory_mb", "enforced"),
     [
         # A job of a whole node gets all cores, which does not show whether the batch system limits cores.
         (("node_cpus=8", "cpus=8"), 8, None, {"memory": None, "cpus": None}),
         (("node_cpus=8", "cpus=8"), 2, None, {"memory": None, "cpus": False}),
-        (("node_memory_mb=1000", "usable_memory_mb=969", "cgroup_memory_mb="), 1, 969, {"memory": False, "cpus": None}),
+        ((*MEMORY, "cgroup_memory_mb="), 1, 969, {"memory": False, "cpus": None}),
         # A control group's memory above the node's is not a limit.
-        (
-            ("node_memory_mb=1000", "usable_memory_mb=969", "cgroup_memory_mb=4000"),
-            1,
-            969,
-            {"memory": False, "cpus": None},
-        ),
+        ((*MEMORY, "cgroup_memory_mb=4000"), 1, 969, {"memory": False, "cpus": None}),
     ],
 )
 def test_limits(lines, cpus, memory_mb, enforced):

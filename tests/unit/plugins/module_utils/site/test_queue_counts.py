@@ -1,6 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import (
     MAX_NAMED,
@@ -62,9 +63,13 @@ def test_glideins_in_an_unknown_state_are_present_and_named():
     ]
 
 
-def test_a_wait_is_never_negative_and_unknown_without_a_start():
+def test_times_are_never_negative_and_unknown_without_a_start():
     jobs = [job("1_2", MAIN, "running"), job("1_1", MAIN, "running", started=NOW - 101)]
-    assert result(jobs)["entries"][0]["running_glideins"] == [{"id": "1_1", "wait_s": 0}, {"id": "1_2", "wait_s": None}]
+    entry = result(jobs)["entries"][0]
+    assert entry["running_glideins"] == [{"id": "1_1", "wait_s": 0}, {"id": "1_2", "wait_s": None}]
+    assert entry["running_since"] == [[NOW - 101, 1]]
+    # The clock lags.
+    assert result([job("1", MAIN, submitted=NOW + 50)])["entries"][0]["oldest_queued_s"] == 0
 
 
 def test_glideins_that_were_submitted_together_are_reported_together():
@@ -104,11 +109,6 @@ def test_of_a_site_with_very_many_those_of_the_largest_entries_are_not_named():
     assert all(named["s" + str(number)] == MAX_NAMED - number for number in range(2, 7))
 
 
-def test_a_running_glidein_with_an_unknown_start_has_no_time():
-    jobs = [job("1_1", MAIN, "running"), job("1_2", MAIN, "running", started=NOW - 9)]
-    assert result(jobs)["entries"][0]["running_since"] == [[NOW - 9, 1]]
-
-
 def test_configured_pairs_without_jobs_are_zero():
     two = site({"a": raw_entry(shapes={"x": shape(), "y": shape()}), "b": raw_entry()})
     queue = queue_result(two, sort_jobs([], two, set()), "me", NOW, {}, None)
@@ -120,24 +120,19 @@ def test_configured_pairs_without_jobs_are_zero():
     assert queue["entries"][0]["oldest_queued_s"] is None
 
 
-def test_jobs_of_other_people_and_deployments_are_nobodys_business():
-    queue = result([job("1", "bash"), job("2", job_name("another", "lab", "main", "core"))])
-    assert queue["orphans"] == queue["others"] == {"queued": 0, "running": 0}
-
-
-def test_a_glidein_of_a_removed_entry_is_an_orphan():
-    queue = result([job("1_1", GONE), job("1_2", GONE, "running")], recorded=[GONE])
-    assert queue["orphans"] == {"queued": 1, "running": 1}
-
-
-def test_another_sites_glideins_on_the_same_account_are_not_orphans():
-    queue = result([job("1_1", ELSEWHERE)], recorded=[GONE])
-    assert queue["orphans"] == {"queued": 0, "running": 0}
-    assert queue["others"] == {"queued": 1, "running": 0}
-
-
-def test_a_clock_that_lags_gives_no_negative_wait():
-    assert result([job("1", MAIN, submitted=NOW + 50)])["entries"][0]["oldest_queued_s"] == 0
+@pytest.mark.parametrize(
+    "names, orphans, others",
+    [
+        (["bash", job_name("another", "lab", "main", "core")], (0, 0), (0, 0)),  # of other people and deployments
+        ([GONE], (1, 1), (0, 0)),  # of a removed entry
+        ([ELSEWHERE], (0, 0), (1, 1)),  # of another site on the same account
+    ],
+)
+def test_jobs_that_match_no_entry_are_orphans_only_if_this_site_has_submitted_them(names, orphans, others):
+    jobs = [job(f"{name}_{state}", name, state) for name in names for state in ("queued", "running")]
+    queue = result(jobs, recorded=[GONE])
+    assert queue["orphans"] == {"queued": orphans[0], "running": orphans[1]}
+    assert queue["others"] == {"queued": others[0], "running": others[1]}
 
 
 def test_the_cost_of_counting_grows_in_proportion_to_the_number_of_jobs():

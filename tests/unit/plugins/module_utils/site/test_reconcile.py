@@ -37,61 +37,39 @@ def decided(present, entry_limits=None, site_limits=None, cancel_running=False, 
     return decide(wanted, counted(**counts), one, cancel_running)[0]
 
 
-def test_missing_glideins_are_submitted():
-    assert decided(5, queued=1, running=2).submit == 2
-
-
-def test_a_matching_queue_is_unchanged():
-    decision = decided(3, queued=1, running=2)
-    assert (decision.submit, decision.cancel) == (0, [])
-
-
-def test_queued_surplus_is_cancelled_newest_first():
-    assert [one.id for one in decided(2, queued=3, running=1).cancel] == ["1_3", "1_2"]
-
-
-def test_running_glideins_are_never_cancelled():
-    assert decided(0, running=5).cancel == []
+@pytest.mark.parametrize(
+    "present, counts, submit, cancelled",
+    [
+        (5, {"queued": 1, "running": 2}, 2, []),
+        (3, {"queued": 1, "running": 2}, 0, []),
+        (None, {"queued": 7}, 0, []),  # null leaves an entry as it is
+        # Queued surplus is cancelled, newest first; running glideins never.
+        (2, {"queued": 3, "running": 1}, 0, ["1_3", "1_2"]),
+        (0, {"running": 5}, 0, []),
+        # Sick and completing glideins meet no target. Sick ones are cancelled first, when others are in their place.
+        (2, {"sick": 1, "completing": 1}, 2, []),
+        (2, {"queued": 3, "held": 2}, 0, ["1_4001", "1_4000", "1_3"]),
+        (2, {"queued": 2, "held": 1}, 0, ["1_4000"]),
+        (2, {"queued": 1, "held": 1}, 1, []),
+        # A glidein that can never start is not replaced, and stays while it is planned.
+        (3, {"queued": 1, "never": 1}, 1, []),
+        (1, {"never": 1}, 0, []),
+        (0, {"never": 3, "kept_sick": 1}, 0, ["1_5002", "1_5001"]),
+        (0, {"never": 1, "held": 1, "kept_sick": 1}, 0, ["1_4000"]),
+        (5, {"running": 5, "never": 1, "kept_sick": 1}, 0, []),
+        (0, {"never": 1}, 0, ["1_5000"]),
+        # A suspended one has run, and ends only when running ones may.
+        (0, {"sick": 1, "running": 1}, 0, []),
+        (0, {"sick": 1, "running": 1, "cancel_running": True}, 0, ["1_2000", "1_1000"]),
+    ],
+)
+def test_what_is_missing_is_submitted_and_what_is_surplus_is_cancelled(present, counts, submit, cancelled):
+    decision = decided(present, **counts)
+    assert (decision.submit, [one.id for one in decision.cancel]) == (submit, cancelled)
 
 
 def test_a_queued_glidein_that_started_meanwhile_changes_nothing():
     assert decided(3, queued=2, running=1)[3:] == decided(3, queued=0, running=3)[3:] == (0, [], None)
-
-
-def test_sick_and_completing_glideins_meet_no_target():
-    assert decided(2, sick=1, completing=1).submit == 2
-
-
-def ids(decision):
-    return [one.id for one in decision.cancel]
-
-
-def test_sick_glideins_are_cancelled_before_queued_ones():
-    assert ids(decided(2, queued=3, held=2)) == ["1_4001", "1_4000", "1_3"]
-    assert ids(decided(2, queued=2, held=1)) == ["1_4000"]
-
-
-def test_a_sick_glidein_stays_until_there_is_one_in_its_place():
-    decision = decided(2, queued=1, held=1)
-    assert (decision.submit, ids(decision)) == (1, [])
-
-
-def test_a_glidein_that_can_never_start_is_not_replaced():
-    decision = decided(3, queued=1, never=1)
-    assert (decision.submit, ids(decision)) == (1, [])
-    assert decided(1, never=1)[3:5] == (0, [])
-
-
-def test_a_glidein_that_can_never_start_stays_while_it_is_planned():
-    assert ids(decided(0, never=3, kept_sick=1)) == ["1_5002", "1_5001"]
-    assert ids(decided(0, never=1, held=1, kept_sick=1)) == ["1_4000"]
-    assert ids(decided(5, running=5, never=1, kept_sick=1)) == []
-    assert ids(decided(0, never=1)) == ["1_5000"]
-
-
-def test_one_that_is_suspended_has_run_and_ends_only_when_running_ones_may():
-    assert ids(decided(0, sick=1, running=1)) == []
-    assert ids(decided(0, sick=1, running=1, cancel_running=True)) == ["1_2000", "1_1000"]
 
 
 def test_one_in_an_unknown_state_is_present_and_ends_only_when_running_ones_may():
@@ -107,11 +85,6 @@ def test_one_in_an_unknown_state_is_present_and_ends_only_when_running_ones_may(
     ):
         decision = decide({key: item(present=present)}, jobs, one, cancel_running)[0]
         assert (decision.submit, len(decision.cancel)) == (submit, cancelled)
-
-
-def test_null_leaves_an_entry_as_it_is():
-    decision = decided(None, queued=7)
-    assert (decision.submit, decision.cancel) == (0, [])
 
 
 @pytest.mark.parametrize(
@@ -139,8 +112,10 @@ def test_limits_of_the_site_bind_all_entries_together():
     assert decisions["a"].limited_by == "site limit per_cycle 5 reached"
 
 
-def test_orphans_take_their_place_in_the_sites_limits():
+def test_orphans_count_for_the_sites_limits_and_are_cancelled_while_they_are_queued():
     assert decided(9, site_limits={"total": 4}, orphans=some("running", 3)).submit == 1
+    found = orphans_to_cancel(counted(orphans=some("queued", 1) + some("running", 1, 5)))
+    assert [one.id for one in found] == ["1_1"]
 
 
 def test_two_shapes_share_their_entrys_limits():
@@ -148,11 +123,6 @@ def test_two_shapes_share_their_entrys_limits():
     nothing = SiteJobs({("main", "a"): [], ("main", "b"): []}, [], [])
     decisions = decide({("main", "a"): {"present": 4}, ("main", "b"): {"present": 4}}, nothing, one)
     assert sum(decision.submit for decision in decisions) == 5
-
-
-def test_only_orphans_that_have_not_started_are_cancelled():
-    found = orphans_to_cancel(counted(orphans=some("queued", 1) + some("running", 1, 5)))
-    assert [one.id for one in found] == ["1_1"]
 
 
 def test_newest_is_by_time_then_by_task_number():
@@ -164,23 +134,16 @@ small = st.integers(min_value=0, max_value=30)
 limits = st.fixed_dictionaries({"queued": small, "total": small, "per_cycle": small})
 
 
+STATES = ("queued", "running", "sick", "held", "never")
+
+
 @given(
-    present=small,
-    queued=small,
-    running=small,
-    suspended=small,
-    held=small,
-    never=small,
-    entry_limits=limits,
-    site_limits=limits,
+    present=small, counts=st.fixed_dictionaries(dict.fromkeys(STATES, small)), entry_limits=limits, site_limits=limits
 )
-def test_decisions_keep_to_every_limit_and_never_end_work(
-    present, queued, running, suspended, held, never, entry_limits, site_limits
-):
+def test_decisions_keep_to_every_limit_and_never_end_work(present, counts, entry_limits, site_limits):
+    queued, running, suspended, held, never = (counts[state] for state in STATES)
     sick = suspended + held + never
-    decision = decided(
-        present, entry_limits, site_limits, queued=queued, running=running, sick=suspended, held=held, never=never
-    )
+    decision = decided(present, entry_limits, site_limits, **counts)
     for bounds in (entry_limits, site_limits):
         assert decision.submit == 0 or queued + sick + decision.submit <= bounds["queued"]
         assert decision.submit == 0 or queued + running + sick + decision.submit <= bounds["total"]
@@ -213,40 +176,32 @@ def item(**changes):
 
 def test_a_plan_of_the_right_age_for_this_site_is_accepted():
     assert checked([item()], age_s=600) == {CORE: item()}
-
-
-def test_a_number_that_jinja_made_text_is_a_number():
+    assert checked([item()], age_s=-60)
+    # A number that Jinja made text is a number.
     assert checked([item(present="3")])[CORE]["present"] == 3
 
 
-def test_an_old_plan_is_refused():
-    with pytest.raises(StaleInputError, match=r"plan_as_of: the plan is 601 s old; expected at most 600 s"):
-        checked([item()], age_s=601)
-
-
-def test_a_plan_from_the_future_shows_that_clocks_disagree():
-    assert checked([item()], age_s=-60)
-    with pytest.raises(StaleInputError, match="clocks"):
-        checked([item()], age_s=-61)
+@pytest.mark.parametrize(
+    "age_s, message", [(601, r"plan_as_of: the plan is 601 s old; expected at most 600 s"), (-61, "clocks")]
+)
+def test_a_plan_that_is_old_or_from_the_future_is_refused(age_s, message):
+    with pytest.raises(StaleInputError, match=message):
+        checked([item()], age_s=age_s)
 
 
 @pytest.mark.parametrize(
     "wrong, words",
     [
-        (item(site="other"), "plan[0].site: 'other' is invalid; expected 'lab'"),
-        (item(entry="gone"), "plan[0]: entry 'gone' with shape 'core' is not in glidein_entries"),
-        (item(present=-1), "plan[0].present: -1 is invalid"),
-        (item(present="three"), "plan[0].present: 'three' is invalid"),
-        (item(present=True), "plan[0].present: True is invalid"),
-        ({"entry": "main"}, "plan[0]: has no shape, present"),
+        ([item(site="other")], "plan[0].site: 'other' is invalid; expected 'lab'"),
+        ([item(entry="gone")], "plan[0]: entry 'gone' with shape 'core' is not in glidein_entries"),
+        ([item(present=-1)], "plan[0].present: -1 is invalid"),
+        ([item(present="three")], "plan[0].present: 'three' is invalid"),
+        ([item(present=True)], "plan[0].present: True is invalid"),
+        ([{"entry": "main"}], "plan[0]: has no shape, present"),
+        ([item(), item(present=2)], "in the plan twice"),
     ],
 )
 def test_a_plan_that_is_not_for_this_site_is_refused(wrong, words):
     with pytest.raises(InputError) as raised:
-        checked([wrong])
+        checked(wrong)
     assert words in str(raised.value)
-
-
-def test_the_same_pair_twice_is_refused():
-    with pytest.raises(InputError, match="in the plan twice"):
-        checked([item(), item(present=2)])

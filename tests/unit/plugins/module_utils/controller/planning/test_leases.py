@@ -113,11 +113,6 @@ def test_less_granted_is_less_ordered():
     assert presents(trim(plan, {"lab": {"main": {"a": 4}}})) == [1]
 
 
-def test_the_reason_distinguishes_the_sites_lease_limit_from_other_leases():
-    cut = trim(planned(group(count=10))["plan"], {"lab": {"main": {"a": 5}}}, limited={"lab": 5})
-    assert cut[0].reason.endswith("5 of its jobs are beyond the site's lease limit: 1 fewer to add")
-
-
 def test_without_a_lease_nothing_is_ordered_and_present_glideins_stay():
     plan = planned(group(count=20), have={"queued": 2, "running": 1})["plan"]
     assert presents(plan) == [5]

@@ -94,27 +94,11 @@ def test_an_entrys_accept_limits_select_jobs(rules, changes, reason):
 # Pack.
 
 
-def test_memory_is_handed_out_in_steps_of_128_mb():
-    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=4000)})}))]
-    assert only(planned([group(count=3, memory_mb=1000)], sites)).present == 1
-    assert only(planned([group(count=4, memory_mb=1000)], sites)).present == 2
-
-
-def test_the_last_job_of_a_glidein_needs_only_its_requested_memory():
+def test_the_last_job_of_a_glidein_needs_only_its_requested_memory_also_after_jobs_of_another_group():
     sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=4000)})}))]
     assert only(planned([group(count=2, memory_mb=1950)], sites)).present == 1
-    assert only(planned([group(count=1, memory_mb=4000)], sites)).present == 1
     assert only(planned([group("a", 1, memory_mb=3900), group("b", 1, memory_mb=32)], sites)).present == 1
     assert only(planned([group("a", 1, memory_mb=3900), group("b", 1, memory_mb=33)], sites)).present == 2
-
-
-def test_every_job_uses_one_mib_more_disk_than_requested_and_the_last_one_only_if_available():
-    sites = [planned_site(site({"main": entry(shapes={"node": shape(cpus=8, memory_mb=64000, disk_mb=8000)})}))]
-    presents_of = [
-        only(planned([group(count=count, disk_mb=disk_mb)], sites)).present
-        for count, disk_mb in ((3, 2000), (4, 2000), (4, 1999), (1, 8000))
-    ]
-    assert presents_of == [1, 2, 1, 1]
 
 
 def test_jobs_are_packed_by_all_resources_at_once():
@@ -140,13 +124,8 @@ def test_a_job_gets_the_smallest_size_of_a_range_that_it_fits():
 
 
 def test_the_smallest_shape_that_fits_is_taken():
-    sites = [
-        planned_site(
-            site(
-                {"main": entry(shapes={"large": shape(cpus=8, memory_mb=16000), "gpu": shape(gpus=1), "core": shape()})}
-            )
-        )
-    ]
+    shapes = {"large": shape(cpus=8, memory_mb=16000), "gpu": shape(gpus=1), "core": shape()}
+    sites = [planned_site(site({"main": entry(shapes=shapes)}))]
     result = planned([group("one", 2), group("four", 1, cpus=4)], sites)
     # The job with 4 cores leaves room for the others in its glidein.
     assert presents(result) == {("lab", "main", "core"): 0, ("lab", "main", "gpu"): 0, ("lab", "main", "large"): 1}
@@ -165,11 +144,6 @@ def test_entries_are_used_in_order_of_their_priority():
         ("one", "b", "core"): 3,
         ("one", "a", "core"): 1,
     }
-
-
-def test_no_job_is_ordered_for_at_two_entries():
-    sites = [planned_site(site({"a": entry(), "b": entry()}, name=name)) for name in ("x", "y")]
-    assert sum(presents(planned([group(count=7)], sites)).values()) == 7
 
 
 NODE = {"shapes": {"node": shape(8, 16000, 100000)}}
@@ -220,35 +194,27 @@ def two_entries(**changes):
     return [planned_site(site({name: entry(**changes.get(name, {}))}, name="s" + name)) for name in ("a", "b")]
 
 
-def shares(sites, count, **options):
-    result = planned([group(count=count)], sites, options=dict({"allocation": "spread"}, **options))
-    return [presents(result)[("s" + name, name, "core")] for name in ("a", "b")]
+SHARES = {
+    "equal parts": ({}, 10, "spread", [5, 5]),
+    "only if the operator wants it": ({}, 10, "priority", [10, 0]),
+    "by weight": ({"b": {"weight": 3}}, 12, "spread", [3, 9]),
+    "beyond the room of one": ({"a": {"limits": {"queued": 2}}}, 10, "spread", [2, 8]),
+    "priority comes first": ({"b": {"priority": 1}}, 10, "spread", [0, 10]),
+}
 
 
-def test_entries_of_one_priority_share_the_jobs_where_that_is_wanted():
-    assert shares(two_entries(), 10) == [5, 5]
-    assert shares(two_entries(), 10, allocation="priority") == [10, 0]
+@pytest.mark.parametrize("entries, count, allocation, shares", SHARES.values(), ids=SHARES)
+def test_entries_of_one_priority_share_the_jobs(entries, count, allocation, shares):
+    result = planned([group(count=count)], two_entries(**entries), options={"allocation": allocation})
+    assert [presents(result)[("s" + name, name, "core")] for name in ("a", "b")] == shares
 
 
-def test_entries_share_jobs_by_weight_and_by_their_present_glideins():
-    assert shares(two_entries(b={"weight": 3}), 12) == [3, 9]
+def test_entries_share_jobs_by_their_present_glideins_too():
     sites = two_entries()
     sites[0]["queue"]["entries"][0]["running"] = 4
-    result = planned(
-        [group(count=10)],
-        sites,
-        supply_=supply(supplied("a", registered=4, site_name="sa")),
-        options={"allocation": "spread"},
-    )
+    known = supply(supplied("a", registered=4, site_name="sa"))
+    result = planned([group(count=10)], sites, supply_=known, options={"allocation": "spread"})
     assert presents(result) == {("sa", "a", "core"): 7, ("sb", "b", "core"): 7}
-
-
-def test_jobs_beyond_the_room_of_one_entry_go_to_the_other():
-    assert shares(two_entries(a={"limits": {"queued": 2}}), 10) == [2, 8]
-
-
-def test_priority_comes_before_sharing():
-    assert shares(two_entries(b={"priority": 1}), 10) == [0, 10]
 
 
 @pytest.mark.parametrize(
@@ -291,6 +257,10 @@ def test_without_shapes_an_entry_has_the_whole_of_its_node_and_parts_of_it():
 
 
 # Subtract.
+
+
+def slots(count, **changes):
+    return [dict({"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": count}, **changes)]
 
 
 def test_slots_that_the_negotiator_passes_over_serve_no_jobs():
@@ -397,31 +367,16 @@ def test_free_slots_of_other_machines_serve_jobs_too():
         ({"running": 2}, None, 3),
         ({"running": 2}, supplied(registered=2), 5),
         ({"running": 2}, supplied(registered=1), 4),
-        (
-            {"running": 2},
-            supplied(registered=2, free=[{"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 2}]),
-            3,
-        ),
-        (
-            {"running": 2},
-            supplied(registered=2, free=[{"cpus": 1, "memory_mb": 512, "disk_mb": 9000, "gpus": 0, "count": 2}]),
-            5,
-        ),
+        ({"running": 2}, supplied(registered=2, free=slots(2)), 3),
+        ({"running": 2}, supplied(registered=2, free=slots(2, memory_mb=512)), 5),
         ({"sick": 4}, None, 5),
         ({"completing": 4}, None, 5),
     ],
 )
 def test_present_glideins_are_used_before_new_ones_are_ordered(have, supply_entry, new):
-    item = only(
-        planned(
-            [group(count=5)], have={("main", "core"): have}, supply_=supply(*([supply_entry] if supply_entry else []))
-        )
-    )
+    known = supply(*([supply_entry] if supply_entry else []))
+    item = only(planned([group(count=5)], have={("main", "core"): have}, supply_=known))
     assert item.present - have.get("queued", 0) - have.get("running", 0) == new
-
-
-def slots(count, **changes):
-    return [dict({"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": count}, **changes)]
 
 
 @pytest.mark.parametrize(
@@ -473,20 +428,40 @@ def test_free_slots_elsewhere_that_are_too_small_take_no_job():
 
 
 def test_a_surplus_queued_glidein_is_withdrawn_and_a_running_one_stays():
-    item = only(
-        planned(
-            [group(count=1)],
-            have={("main", "core"): {"queued": 3, "running": 2}},
-            supply_=supply(supplied(registered=2)),
-        )
-    )
+    have = {("main", "core"): {"queued": 3, "running": 2}}
+    item = only(planned([group(count=1)], have=have, supply_=supply(supplied(registered=2))))
     assert item.present == 3
     assert "3 queued, 2 of them to cancel (no job needs them)" in item.reason
 
 
-def test_without_demand_only_the_running_stay():
-    item = only(planned([], have={("main", "core"): {"queued": 3, "running": 2}}))
-    assert item.present == 2
+# Glideins that the batch system reports as never able to start; test_reasons.py has the reasons.
+
+NEVER = {"sick": 2, "never_starts": 2}
+
+
+def test_no_second_glidein_of_a_request_that_can_never_start_is_ordered():
+    item = only(planned([group(count=5)], have={("main", "core"): NEVER}))
+    assert (item.present, item.kept_sick) == (0, 1)
+    # Glideins that are sick for another reason close nothing.
+    item = only(planned([group(count=5)], have={("main", "core"): {"sick": 2}}))
+    assert (item.present, item.kept_sick) == (5, 0)
+
+
+@pytest.mark.parametrize(
+    "entries, other",
+    [
+        ({"main": entry(shapes={"core": shape(), "pair": shape(cpus=2, memory_mb=4000)})}, ("lab", "main", "pair")),
+        ({"main": entry(priority=9), "other": entry()}, ("lab", "other", "core")),
+    ],
+)
+def test_its_jobs_go_to_other_shapes_and_entries(entries, other):
+    result = planned([group(count=2)], [planned_site(site(entries), queue({("main", "core"): NEVER}))])
+    assert [key for key, present in presents(result).items() if present] == [other]
+
+
+def test_other_queued_glideins_of_its_entry_still_serve_jobs():
+    item = only(planned([group(count=3)], have={("main", "core"): dict(NEVER, queued=3)}))
+    assert (item.present, item.serves) == (3, {"a": 3})
 
 
 # Limit.
@@ -573,22 +548,11 @@ def test_the_deployments_limit_counts_known_glideins_of_unreadable_sites():
     ],
 )
 def test_options_out_of_range_are_errors_that_name_the_option(options, words):
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError, match=re.escape(words)):
         planned([], options=options)
-    assert words in str(raised.value)
 
 
 # Reasons.
-
-
-def test_jobs_that_fit_nowhere_are_counted_with_the_reason():
-    assert planned([group("big", 3, cpus=8)])["unserved"] == [
-        {
-            "group": "big",
-            "count": 3,
-            "reason": "no shape fits: lab/main/core: each job requests 8 cpus, but the shape has 1",
-        }
-    ]
 
 
 def test_no_site_is_a_reason_too():
@@ -689,9 +653,8 @@ def test_jobs_that_only_an_unreadable_site_could_run_have_that_reason():
     ],
 )
 def test_invalid_demand_is_an_error_with_its_path(groups, place):
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError, match=re.escape(place)):
         planned(groups)
-    assert place in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -707,9 +670,8 @@ def test_invalid_demand_is_an_error_with_its_path(groups, place):
     ],
 )
 def test_invalid_supply_is_an_error_with_its_path(entries, place):
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError, match=re.escape(place)):
         planned([], supply_=supply(*entries))
-    assert place in str(raised.value)
 
 
 def invalid_queue(**changes):

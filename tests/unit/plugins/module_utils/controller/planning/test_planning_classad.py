@@ -644,6 +644,44 @@ def test_version_and_platform_of_htcondor_are_those_of_the_tarball(installed, sa
     assert [item.present for item in result["plan"]] == [present]
 
 
+OLD = {"CondorVersion": "$CondorVersion: 23.9.6 2026-07-12 $", "HasFileTransfer": True}
+STATED = dict(OLD, GLIDEIN_UrlTransfers="none")
+CURL = "http,https,ftp,file,dav,davs"
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "installed, sample, registered, present",
+    [
+        # The glidein of the sample had a tarball without plug-ins; another one shows what the tarball of today has.
+        (["23.9.6 EL9"], OLD, 0, 1),
+        (["23.9.6 EL9"], OLD, 1, 0),
+        ([], OLD, 0, 1),
+        (["25.0.1 EL9"], STATED, 0, 1),
+        # The plug-in is missing in the tarball of today, or does not work on the site's nodes.
+        (["23.9.6 EL9"], STATED, 0, 0),
+        (["25.0.1 EL9", "23.9.6 EL8"], STATED, 0, 0),
+        ([], STATED, 0, 0),
+        # An upgrade of HTCondor does not lose the plug-in.
+        (["25.0.1 EL9"], dict(OLD, HasFileTransferPluginMethods=CURL), 0, 9),
+        (["23.9.6 EL9"], dict(STATED, GLIDEIN_UrlTransfers="curl_plugin", HasFileTransferPluginMethods=CURL), 0, 9),
+    ],
+)
+def test_a_glidein_of_an_older_tarball_does_not_show_that_a_new_one_lacks_plug_ins(
+    installed, sample, registered, present
+):
+    counts = {("main", "core"): {"running": registered}}
+    reading = dict(queue(counts), htcondor=[build.split() for build in installed])
+    # condor_submit adds it for URLs in transfer_input_files.
+    requirements = f'{DEFAULT} && stringListIMember("https", TARGET.HasFileTransferPluginMethods)'
+    known = [supplied(sample=sample, registered=registered)]
+    jobs = [group("a", 9, requirements=requirements)]
+    result = make_plan(demand(*jobs), supply(*known), [planned_site(site(), reading)], NOW, 900)
+    assert [item.present - item.running for item in result["plan"]] == [present]
+    reason = str(result["unserved"])
+    assert ("the first glidein of an entry shows whether" in reason) == (present < 9 and sample == OLD or present == 1)
+
+
 @needs_library
 @pytest.mark.parametrize(
     "expressions",

@@ -58,10 +58,6 @@ def test_the_jobs_go_to_other_entries_and_sites():
     assert sum(items[("away", entry)].present for entry in BOTH) == 4
 
 
-def test_the_drain_is_the_reason_even_without_jobs():
-    assert planned(0, [drained({}, [drain()])])[1][("lab", "main")].reason.endswith(f"; {TEXT}")
-
-
 def test_the_guard_keeps_no_glidein_there():
     have = {("main", "core"): {"queued": 5, "oldest_queued_s": 10, "queued_since": [[NOW - 15, 5]]}}
     told = supply(supplied(history=history([{"age_s": 60, "wanted": 5, "running": 0, "launched": 5}])))

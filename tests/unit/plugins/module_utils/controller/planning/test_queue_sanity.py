@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of a queue that shows far fewer glideins than expected."""
 
+import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
@@ -30,12 +31,6 @@ def planned(have, *reports, registered=0, jobs=50, entries=None, supply_age_s=10
     return result, next(item for item in result["plan"] if item.entry == "main")
 
 
-def orders(*arguments, **more):
-    """Return True if the plan orders glideins."""
-    item = planned(*arguments, **more)[1]
-    return item.present > item.counted + item.running
-
-
 def test_an_empty_queue_after_a_full_one_orders_nothing_and_gives_the_reason():
     result, item = planned({}, FIELD_TRIAL, registered=4)
     why = (
@@ -47,14 +42,54 @@ def test_an_empty_queue_after_a_full_one_orders_nothing_and_gives_the_reason():
     assert result["notes"] == [f"lab: {why}"]
 
 
-def test_it_is_believed_after_two_cycles():
-    assert not orders({}, dict(FIELD_TRIAL, age_s=600), dict(NOTHING, registered=0))
-    assert orders({}, dict(FIELD_TRIAL, age_s=900), dict(NOTHING, age_s=600), dict(NOTHING, registered=0))
+FULL = dict(FIELD_TRIAL, queued=0, running=100, registered=100)
+UNREGISTERED = dict(NOTHING, registered=0)
 
 
-def test_launched_glideins_count_if_the_report_was_too_early_for_them():
-    launched = dict(NOTHING, launched=6, registered=0)
-    assert not orders({}, launched)
+def at(report, age_s):
+    return dict(report, age_s=age_s)
+
+
+QUEUES = {
+    "missing for one cycle": ({}, [at(FIELD_TRIAL, 600), UNREGISTERED], {}, False),
+    "missing for two cycles": ({}, [at(FIELD_TRIAL, 900), at(UNREGISTERED, 600), UNREGISTERED], {}, True),
+    "launched after the report": ({}, [dict(UNREGISTERED, launched=6)], {}, False),
+    "registered, but not in the queue": ({}, [NOTHING], {"registered": 4}, False),
+    "so for two cycles": ({}, [at(NOTHING, 900), at(NOTHING, 600), NOTHING], {"registered": 4}, True),
+    "the collector was not read lately": ({}, [], {"registered": 4, "supply_age_s": 301}, True),
+    "cleaned up": ({"completing": 4}, [FIELD_TRIAL], {"registered": 4}, True),
+    "suspended": ({"sick": 4}, [FIELD_TRIAL], {"registered": 4}, True),
+    "the first cycle": ({}, [], {}, True),
+    "most ended by themselves": ({"running": 10}, [FULL], {"registered": 10}, True),
+    "all ended, which the collector has seen": ({}, [FULL], {"registered": 0}, True),
+    "all ended, which it has not seen": ({}, [FULL], {"registered": 100}, False),
+    "so for one cycle": ({}, [at(FULL, 600), dict(FULL, running=0)], {"registered": 100}, False),
+    "not seen for two cycles": (
+        {},
+        [at(FULL, 900), dict(FULL, running=0, age_s=600), dict(FULL, running=0)],
+        {"registered": 100},
+        True,
+    ),
+    "a burst started and ended between two reports": (
+        {},
+        [dict(FULL, age_s=600, queued=20, running=0, registered=0), dict(FULL, running=20, registered=20)],
+        {},
+        True,
+    ),
+    "the collector was restarted": ({"running": 4}, [dict(FIELD_TRIAL, queued=0)], {}, True),
+    "a few are missing": ({}, [dict(FIELD_TRIAL, queued=2, running=0, registered=0)], {}, True),
+    "a few registered ones are missing": ({"running": 2}, [], {"registered": 4}, True),
+    "an old report": ({}, [dict(FIELD_TRIAL, age_s=3700, registered=0)], {}, True),
+    "switched off": ({}, [FIELD_TRIAL], {"registered": 4, "hold_readings": 0}, True),
+}
+
+
+@pytest.mark.parametrize("have, reports, more, ordered", QUEUES.values(), ids=QUEUES)
+def test_nothing_is_ordered_while_glideins_are_missing_that_earlier_reports_or_the_collector_show(
+    have, reports, more, ordered
+):
+    item = planned(have, *reports, **more)[1]
+    assert (item.present > item.counted + item.running) is ordered
 
 
 def test_other_sites_do_not_order_for_the_jobs_of_the_glideins_that_the_queue_does_not_show():
@@ -76,68 +111,6 @@ def test_fewer_running_glideins_than_are_registered_order_nothing():
     assert item.present == 3
     assert why in item.reason
     assert why in result["notes"][0]
-
-
-def test_a_contradiction_that_stands_is_believed():
-    reports = [dict(NOTHING, age_s=900), dict(NOTHING, age_s=600), NOTHING]
-    assert not orders({}, reports[2], registered=4)
-    assert orders({}, *reports, registered=4)
-
-
-def test_a_collector_that_was_not_read_lately_contradicts_nothing():
-    assert orders({}, registered=4, supply_age_s=301)
-
-
-def test_glideins_that_are_cleaned_up_or_suspended_are_there():
-    assert orders({"completing": 4}, FIELD_TRIAL, registered=4)
-    assert orders({"sick": 4}, FIELD_TRIAL, registered=4)
-
-
-# Normal operation.
-
-
-def test_a_first_cycle_orders():
-    assert orders({})
-
-
-def test_glideins_that_have_ended_by_themselves_are_not_missing():
-    running = dict(FIELD_TRIAL, queued=0, running=100, registered=100)
-    assert orders({"running": 10}, running, registered=10)
-
-
-def test_glideins_that_all_ended_at_once_are_not_missing_when_the_collector_has_seen_it():
-    assert orders({}, dict(FIELD_TRIAL, queued=0, running=100, registered=100), registered=0)
-
-
-def test_where_it_has_not_they_are_missing_for_two_cycles():
-    full = dict(FIELD_TRIAL, queued=0, running=100, registered=100)
-    gone = dict(full, running=0)
-    assert not orders({}, full, registered=100)
-    assert not orders({}, dict(full, age_s=600), gone, registered=100)
-    assert orders({}, dict(full, age_s=900), dict(gone, age_s=600), gone, registered=100)
-
-
-def test_a_burst_that_started_and_ended_between_two_reports_is_not_missing():
-    queued = dict(FIELD_TRIAL, age_s=600, queued=20, running=0, registered=0)
-    ran = dict(FIELD_TRIAL, queued=0, running=20, registered=20)
-    assert orders({}, queued, ran, registered=0)
-
-
-def test_an_empty_collector_after_a_restart_raises_no_doubt():
-    assert orders({"running": 4}, dict(FIELD_TRIAL, queued=0), registered=0)
-
-
-def test_a_few_missing_glideins_raise_no_doubt():
-    assert orders({}, dict(FIELD_TRIAL, queued=2, running=0, registered=0))
-    assert orders({"running": 2}, registered=4)
-
-
-def test_an_old_report_raises_no_doubt():
-    assert orders({}, dict(FIELD_TRIAL, age_s=3700, registered=0))
-
-
-def test_it_can_be_switched_off():
-    assert orders({}, FIELD_TRIAL, registered=4, hold_readings=0)
 
 
 def test_all_entries_of_a_site_are_counted_together():

@@ -20,7 +20,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
 )
 
 MAIN = ("main", "core")
-DRAIN = {"entry": None, "since": NOW - 100, "by": "ada", "reason": "disks"}
+
 BROKEN = history(started=40, never_registered=40)
 UNKNOWN_BUDGET = (
     "lab/main gets no new glidein while its used core-hours are not known "
@@ -28,12 +28,12 @@ UNKNOWN_BUDGET = (
 )
 
 
-def planned(jobs, have=None, known=None, entry=None, explain=None, drains=(), failed=(), groups=(), **options):
+def planned(jobs, have=None, known=None, entry=None, explain=None, failed=(), groups=(), **options):
     """Return the result of make_plan for one entry and so many jobs of group a."""
-    reading = dict(queue({MAIN: have or {}}), drains=list(drains))
+
     read = supply(supplied(**(known or {})), demand_history=options.pop("demand_history", []))
     jobs = demand(*([group(count=jobs)] if jobs else []), *groups, schedds={"answered": [], "failed": list(failed)})
-    sites = [planned_site(site({"main": raw_entry(**(entry or {}))}), reading)]
+    sites = [planned_site(site({"main": raw_entry(**(entry or {}))}), queue({MAIN: have or {}}))]
     return make_plan(jobs, read, sites, NOW, 900, explain, {"guard": options})
 
 
@@ -53,9 +53,9 @@ def reason(*arguments, **more):
          {"known": {"history": BROKEN}}),
         ("lab/main gets at most 5 unproven glideins, because 40 of the last 40 did not work",
          {"queued": 5, "running": 1}, {"known": {"history": BROKEN, "registered": 1, "cpus_claimed": 1}}),
-        ("lab/main/core gets no new glidein while 1 queued glidein can never start",
+        ("lab/main/core gets no new glidein while 1 queued glidein cannot start",
          {"sick": 1, "never_starts": 1}, {}),
-        ("lab/main/core gets no new glidein while 2 queued glideins can never start (no such node)",
+        ("lab/main/core gets no new glidein while 2 queued glideins cannot start (no such node)",
          {"sick": 2, "never_starts": 2, "sick_reasons": ["no such node"]}, {}),
         (UNKNOWN_BUDGET, {}, {"entry": {"budget": {"core_hours": 9, "per": "month"}}}),
     ],
@@ -66,17 +66,6 @@ def test_a_limit_has_the_same_words_wherever_it_is_printed(limit, have, more):
     assert result["unserved"][0]["reason"] == f"no more glideins where these jobs fit: {limit}"
     assert result["unserved_at"] == {"a": {"lab": f"main/core: {limit}"}}
     assert f"fits 1 job per glidein; {limit}" in result["explanation"][0]["reason"]
-
-
-def test_the_item_of_a_drained_entry_has_the_drain_instead():
-    result = planned(50, {"queued": 1}, drains=[DRAIN])
-    limit = "lab/main gets no new glidein while it is drained"
-    assert result["unserved"][0]["reason"] == f"no more glideins where these jobs fit: {limit}"
-    assert result["unserved_at"] == {"a": {"lab": f"main/core: {limit}"}}
-    assert result["plan"][0].reason == (
-        "it serves no idle job; 0 running, 1 queued, 1 of them to cancel; "
-        "drained by ada since 2026-11-20 21:46:20 UTC: disks"
-    )
 
 
 def test_withdrawn_glideins_of_an_entry_that_fails_have_its_limit_as_reason():
@@ -145,27 +134,15 @@ def test_attributes_that_no_source_knows():
 
 
 @pytest.mark.parametrize(
-    "granted, limited, words",
+    "jobs, granted, limited, words",
     [
-        ({"main": {"a": 3}}, (), "1 of its jobs is leased to others"),
-        ({"main": {"a": 2}}, (), "2 of its jobs are leased to others"),
-        ({"main": {"a": 3}}, ("lab",), "1 of its jobs is beyond the site's lease limit"),
-        (None, (), "4 of its jobs have no lease"),
+        (4, {"main": {"a": 3}}, (), "1 of its jobs is leased to others"),
+        (4, {"main": {"a": 2}}, (), "2 of its jobs are leased to others"),
+        (4, {"main": {"a": 3}}, ("lab",), "1 of its jobs is beyond the site's lease limit"),
+        (4, None, (), "4 of its jobs have no lease"),
+        (1, None, (), "1 of its jobs has no lease"),
     ],
 )
-def test_jobs_without_a_lease(granted, limited, words):
-    (item,) = trim(planned(4)["plan"], {"lab": granted}, limited)
+def test_jobs_without_a_lease(jobs, granted, limited, words):
+    (item,) = trim(planned(jobs)["plan"], {"lab": granted}, limited)
     assert f"; {words}: " in item.reason
-
-
-def test_one_job_without_a_lease():
-    (item,) = trim(planned(1)["plan"], {"lab": None})
-    assert item.reason.endswith("; 1 of its jobs has no lease: 1 fewer to add")
-
-
-def test_a_negotiator_that_leaves_glideins_empty():
-    slot = {"cpus": 1, "memory_mb": 2000, "disk_mb": 10000, "gpus": 0, "count": 2}
-    (unserved,) = planned(5, {"running": 2}, {"registered": 2, "passed_over": [slot]})["unserved"]
-    assert unserved["reason"].endswith(
-        "the negotiator has left 2 of 2 free glideins empty there, although these jobs fit in them"
-    )

@@ -18,6 +18,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
     Rule,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError
+from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
 LOGIN = master.Login("login.example.org", "/run/s/0123456789abcdef", "pilot", 2222, ["-J", "bastion"])
 
@@ -135,8 +136,7 @@ def log_in(tmp_path):
 
     def run(script, rules=(), typed=None, timeout_s=600, think=None):
         ssh = tmp_path / "ssh"
-        ssh.write_text(script)
-        ssh.chmod(0o700)
+        write_program(ssh, script)
         asked, notices = [], []
 
         def notice(text):
