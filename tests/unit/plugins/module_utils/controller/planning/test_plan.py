@@ -537,19 +537,6 @@ def test_the_deployments_limit_counts_known_glideins_of_unreadable_sites():
     assert "deployment limit total 5 reached" in result["plan"][1].reason
 
 
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        ({"limits": {"total": -1}}, "limits.total: -1 is invalid; expected a whole number of at least 0"),
-        ({"guard": {"ramp_first": 0}}, "guard.ramp_first: 0 is invalid; expected a whole number of at least 1"),
-        ({"guard": {"cancel_delay_s": -1}}, "guard.cancel_delay: -1 is invalid"),
-    ],
-)
-def test_options_out_of_range_are_errors_that_name_the_option(options, words):
-    with pytest.raises(InputError, match=re.escape(words)):
-        planned([], options=options)
-
-
 # Reasons.
 
 
