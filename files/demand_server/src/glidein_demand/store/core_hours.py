@@ -88,9 +88,10 @@ class CoreHours:
                     continue
                 key = (site, entry["entry"], entry["shape"])
                 last = known.get(key[1:])
-                if last is None and len(known) + len(readings) >= MAX_KEYS_OF_A_SITE:
+                if last is None and len(known) >= MAX_KEYS_OF_A_SITE:
                     continue
-                new = Reading(received, entry["cpus"], entry["running"])
+                # If the report lists an entry and shape again, no time has passed since this reading.
+                known[key[1:]] = new = Reading(received, entry["cpus"], entry["running"])
                 ages = [(max(0, report["as_of"] - start), number) for start, number in entry["running_since"] or ()]
                 for hour, core_s in glidein_core_seconds(last, new, ages).items() if last else ():
                     sums.append((key, hour, core_s))
@@ -298,12 +299,18 @@ def glidein_core_seconds(last: Reading, new: Reading, ages: Iterable[tuple[int, 
         number = min(glideins, left)
         left -= number
         stayed += number if age_s >= gap_s else 0
-        parts.append((new.received - min(age_s, gap_s), new.received, Reading(0, new.cpus, number)))
-    parts.append((new.received - half, new.received, Reading(0, new.cpus, left)))
-    parts.append((last.received, last.received + half, Reading(0, last.cpus, max(0, last.running - stayed))))
+        parts.append((new.received - min(age_s, gap_s), new.received, new.cpus * number))
+    parts.append((new.received - half, new.received, new.cpus * left))
+    parts.append((last.received, last.received + half, last.cpus * max(0, last.running - stayed)))
+    changes: dict[int, int] = {}  # {time: cores that begin there minus those that end}
+    for begin, end, cores_of_part in parts:
+        changes[begin] = changes.get(begin, 0) + cores_of_part
+        changes[end] = changes.get(end, 0) - cores_of_part
     found: dict[int, int] = {}
-    for begin, end, glideins_of_part in parts:
-        for hour, core_s in by_hour(begin, end, glideins_of_part.cores).items():
+    times, cores = sorted(changes), 0
+    for begin, end in zip(times, times[1:]):
+        cores += changes[begin]
+        for hour, core_s in by_hour(begin, end, min(MAX_CORES, cores)).items():
             found[hour] = found.get(hour, 0) + core_s
     return found
 
