@@ -156,7 +156,7 @@ def test_many_starts_in_a_long_gap_take_little_time():
     ages = [(2500 * number, 1) for number in range(1, 2001)]
     began = time.process_time()
     assert sum(glidein_core_seconds(last, new, ages).values()) == sum(age_s for age_s, _one in ages)
-    assert time.process_time() - began < 0.2  # more than a second if each start is divided into hours
+    assert time.process_time() - began < 0.5  # more than a second if each start is divided into hours
 
 
 @given(
