@@ -400,7 +400,7 @@ def _with_overdue(shapes: Shapes, guard: Guard, now_s: float) -> Shapes:
     They may never start, so that other entries may serve their jobs, too. They stay in the queue and count towards the
     limits as long as there are idle jobs that they could run.
 
-    These variants gained nothing or too little in the simulation (docs/simulation.md): the entry orders again for the
+    These variants gained nothing or too little in the simulation: the entry orders again for the
     same jobs; entries with overdue glideins are filled last; all overdue glideins stay while one job waits.
     """
     if not guard["overdue_s"]:
