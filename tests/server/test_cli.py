@@ -142,6 +142,7 @@ def test_the_list_has_no_secret_and_fits_a_terminal(run, database):
     secrets = [run("token", "create", name)[1].strip() for name in names]
     known = Tokens(database)
     known.identify(secrets[1])
+    known.store_uses()
     status, out, err = run("token", "list")
     lines = out.splitlines()
     assert (status, err) == (0, "")

@@ -5,6 +5,7 @@
 import csv
 import io
 import socket
+import time
 from datetime import datetime, timezone
 
 import classad2
@@ -46,6 +47,15 @@ def report(running, at, entry="RM", as_of=None, cpus=28, since=None, site="PSC")
 def totals(hours, by=("site", "entry")):
     """Return {values of `by`: (core-seconds of glideins, of jobs)} of all time."""
     return {key: (row.get("glidein_core_s"), row["job_core_s"]) for key, row in hours.totals(by).items()}
+
+
+def of_jobs(hours, *by, level=MONTH, since=0):
+    """Return {values of `by`: core-seconds of jobs} of the periods that begin at `since` or later."""
+    found = {}
+    for row in hours.sums(level, since, 2**40, by):
+        key = tuple(row[name] for name in by)
+        found[key] = found.get(key, 0) + row["job_core_s"]
+    return found
 
 
 @pytest.fixture
@@ -92,6 +102,13 @@ def test_a_report_that_comes_again_and_clocks_count_nothing_twice(hours, service
     assert totals(service.server.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
 
 
+def test_an_entry_that_a_report_lists_twice_counts_once(hours):
+    for at in (NOW, NOW + 300):
+        one = report(2, at)
+        hours.reported({**one, "entries": one["entries"] * 2}, at)
+    assert totals(hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
+
+
 def test_a_wrong_clock_of_the_site_changes_nothing(hours):
     for number in range(3):
         hours.reported(report(1, 0, as_of=NOW - 10**6 * number), NOW + 300 * number)
@@ -134,6 +151,14 @@ def test_after_a_long_gap_the_starts_of_the_glideins_decide():
     assert sum(glidein_core_seconds(last, new, [(50000, 9)]).values()) == 4 * 3 * 36000
 
 
+def test_many_starts_in_a_long_gap_take_little_time():
+    last, new = Reading(NOW, 1, 0), Reading(NOW + 59 * DAY_S, 1, 2000)
+    ages = [(2500 * number, 1) for number in range(1, 2001)]
+    began = time.process_time()
+    assert sum(glidein_core_seconds(last, new, ages).values()) == sum(age_s for age_s, _one in ages)
+    assert time.process_time() - began < 0.5  # more than a second if each start is divided into hours
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 20_000), st.integers(60, 40_000)), max_size=12),
     st.lists(st.integers(1, 7000), min_size=1, max_size=12),
@@ -165,7 +190,7 @@ def test_jobs_count_by_user_and_project_for_the_time_between_results(hours):
     hours.jobs_seen(rows[:1], NOW + 600)
     hours.jobs_seen(rows[:1], NOW + 600)
     assert totals(hours) == {("PSC", "RM"): (0, 4 * 300 + 3 * 300)}
-    assert totals(hours, ("user",)) == {("alice@pool",): (None, 1800), ("bob@pool",): (None, 300)}
+    assert of_jobs(hours, "user") == {("alice@pool",): 1800, ("bob@pool",): 300}
     assert totals(hours, ("project",)) == {("physics",): (None, 1800), ("",): (None, 300)}
 
 
@@ -282,11 +307,36 @@ def test_the_stored_names_of_a_site_are_bounded_and_no_core_hour_is_lost(hours, 
     for number in range(6):
         rows = [["PSC", "RM", "node", f"u{number}", "p", "cms", 1], ["TACC", "RM", "node", "alice@pool", "", "cms", 1]]
         hours.jobs_seen([*rows, ["PSC", "RM", "node", "u0", "p", "cms", 2]] if number else rows, NOW + 100 * number)
-    found = totals(hours, ("site", "user"))
-    assert found[("PSC", "")][1] == 3 * 100
-    assert found[("TACC", "alice@pool")][1] == 500
-    assert sum(core_s for key, (_glideins, core_s) in found.items() if key[0] == "PSC") == 5 * 300
+    found = of_jobs(hours, "site", "user")
+    assert found[("PSC", "")] == 3 * 100
+    assert found[("TACC", "alice@pool")] == 500
+    assert sum(core_s for key, core_s in found.items() if key[0] == "PSC") == 5 * 300
     assert len([key for key in found if key[0] == "PSC"]) == 3 + 1
+
+
+def test_the_names_of_a_month_count_in_the_next_months_however_many_there_were(hours, monkeypatch):
+    monkeypatch.setattr(core_hours_module, "MAX_JOB_KEYS_OF_A_SITE", 2)
+    for month in range(4):
+        for number in range(2):
+            at = NOW + 31 * DAY_S * month + 300 * number
+            users = [f"u{month}{user}" for user in range(2)]
+            hours.jobs_seen([["PSC", "RM", "node", user, "p", "", 1] for user in users] if number else [], at)
+    for level, since in ((MONTH, month_of(at)), (DAY, begin_of(at, DAY_S))):
+        assert of_jobs(hours, "entry", "user", level=level, since=since) == {("RM", "u30"): 300, ("RM", "u31"): 300}
+    # The sums of all time have no users, so that users do not use up their limit.
+    assert totals(hours, ("entry", "project")) == {("RM", "p"): (None, 4 * 600)}
+
+
+def test_invented_entries_of_a_site_are_bounded_and_make_no_rows_of_the_supply(service, monkeypatch):
+    monkeypatch.setattr(core_hours_module, "MAX_JOB_KEYS_OF_A_SITE", 3)
+    monkeypatch.setattr(core_hours_module, "MAX_KEYS_OF_A_SITE", 2)
+    hours = service.server.core_hours
+    hours.jobs_seen([], NOW)
+    hours.jobs_seen([["PSC", f"q{number}", f"s{number}", "a", "", "", 1] for number in range(9)], NOW + 300)
+    places = of_jobs(hours, "entry", "shape")
+    assert places == {**{(f"q{number}", f"s{number}"): 300 for number in range(5)}, ("", ""): 4 * 300}
+    assert totals(hours, ("entry",)).keys() == {(entry,) for entry, _shape in places}
+    assert service.result("get_supply")["entries"] == []
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,20 @@ def test_an_hour_that_is_thirty_days_old_becomes_part_of_six(history, database):
     assert history.site_series(START, START + DAY) == series
 
 
+def test_a_step_with_rows_of_two_levels_is_the_mean_over_time(history, database):
+    for number in range(12):
+        history.record(START + 300 * number, pool(2), {"A": site(2)})
+    history.downsample(START + HOUR + 2 * DAY)
+    for number in range(12):
+        value = 8 if number < 6 else None
+        history.record(START + HOUR + 300 * number, pool(8, idle_jobs=value), {"A": site(8)})
+    assert counted(database, history_pool) == {0: 12, 1: 1}
+    series = history.pool_series(START, START + 2 * HOUR, points=1)
+    assert (series["times"], series["idle_cores"]) == ([START], [5])
+    assert series["idle_jobs"] == [(2 * 3600 + 8 * 1800) / 5400]
+    assert history.site_series(START, START + 2 * HOUR, points=1)["sites"]["A"]["running"] == [5]
+
+
 def test_an_interrupted_thinning_changes_nothing(history, database, monkeypatch):
     for number in range(12):
         history.record(START + 300 * number, pool(number), {"A": site(number)})

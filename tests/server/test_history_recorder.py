@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-from conftest import TOKEN, group, site_report
+from conftest import NOW, TOKEN, group, site_report
 
 
 def test_reports_of_a_site_are_removed_with_its_token(service):
@@ -10,6 +10,12 @@ def test_reports_of_a_site_are_removed_with_its_token(service):
     service.server.tokens.revoke("B")
     assert service.recorder.delete_revoked() == ["B"]
     assert list(service.server.reports.reports()) == ["PSC"]
+
+
+def test_the_use_of_a_token_is_stored(service):
+    service.get("/", TOKEN)
+    service.recorder.work()
+    assert service.server.tokens.rows()[0]["last_used"] == NOW // 3600 * 3600
 
 
 def test_leases_of_a_site_are_released_with_its_token(service):

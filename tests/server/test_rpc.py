@@ -30,7 +30,8 @@ def test_the_id_comes_back_as_it_was(service, identity):
         (b"", -32700), (b"{", -32700), (b"[" * 100_000, -32700), (b"\xff\xfe", -32700), (b'{"id": NaN}', -32700),
         (b'"\xff"', -32700), (b'{"id": "\xed\xa0\x80"}', -32700), (b'{"id": "\\ud800"}', -32700), (b"1 2", -32700),
         (b'{"id": -Infinity}', -32700), (b'{"id": 1e400}', -32700), (b'{"id": ' + b"1" * 900_000 + b"}", -32700),
-        (b"1" * 999, -32600), (b"[]", -32600), (b"null", -32600), (b'"x"', -32600), (b"{}", -32600),
+        (b"1" * 4300, -32600), (b"1" * 4301, -32700), (b"[]", -32600), (b"null", -32600), (b'"x"', -32600),
+        (b"{}", -32600),
     ],
 )  # fmt: skip
 def test_an_invalid_request_is_refused_with_the_specified_code(service, body, code):
@@ -58,6 +59,8 @@ def test_parameters_may_be_given_by_position(service):
     service.read(group(5))
     assert service.result("get_demand", [["PSC"]]) == service.result("get_demand", {"sites": ["PSC"]})
     assert service.error("get_demand", [[5]])["data"] == "sites[0]: expected `str`, got `int`"
+    assert service.result("monitoring", ["glide@login1", NOW, {"glideins_idle": 2}], TOKEN) == ""
+    assert service.server.reports.monitoring()["glide@login1"]["metrics"] == {"glideins_idle": {"Cluster": 2}}
 
 
 def test_a_notification_is_carried_out_and_not_answered(service):

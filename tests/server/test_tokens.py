@@ -12,6 +12,7 @@ from glidein_demand.store.tokens import Token, TokenError, Tokens
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
 
 from databases import NOW, SERVER, Clock
 
@@ -187,45 +188,41 @@ def test_after_the_changes_there_is_nothing_to_change(before, wanted):
     }
 
 
-def used(tokens):
-    """Return the time at which the only token was last used."""
-    return tokens.rows()[0]["last_used"]
-
-
-def test_the_last_use_is_stored_once_per_hour(tokens, clock, database):
+def test_the_hour_of_the_last_use_is_stored_afterwards(tokens, clock):
     secret = tokens.create("A")
-    hour = NOW // 3600 * 3600
-    assert used(tokens) is None
-    for _again in range(3):
-        tokens.identify(secret)
-    assert used(tokens) == hour
-    with database.begin() as connection:
-        connection.execute(_table.update().values(last_used=1))
-    tokens.identify(secret)
-    assert used(tokens) == 1  # not written again
-    clock.now += 3600
-    tokens.identify(secret)
-    assert used(tokens) == hour + 3600
+    for hour in (NOW // 3600 * 3600, NOW // 3600 * 3600 + 3600):
+        before = tokens.rows()
+        for _again in range(3):
+            tokens.identify(secret)
+        assert tokens.rows() == before
+        tokens.store_uses()
+        assert [row["last_used"] for row in tokens.rows()] == [hour]
+        clock.now += 3600
 
 
-def test_a_token_whose_use_is_stored_is_identified_without_a_write(tokens, database):
+def test_a_token_is_identified_without_a_write(tokens, database):
     secret = tokens.create("A")
-    tokens.identify(secret)
     with database.begin():  # another writing thread would wait for the end of this transaction
         found = []
-        reader = threading.Thread(target=lambda: found.append(tokens.identify(secret)))
+        reader = threading.Thread(target=lambda: found.append(tokens.identify(secret)), daemon=True)
         reader.start()
         reader.join(60)
-    assert found == [Token("A", "site")]
+        assert found == [Token("A", "site")]
 
 
 @pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
-def test_a_failed_write_of_the_last_use_refuses_no_caller(tokens, clock, database):
+def test_a_use_whose_write_failed_is_stored_after_the_next_use(tokens, database):
     secret = tokens.create("A")
     with database.begin() as connection:
         connection.exec_driver_sql("CREATE TRIGGER full BEFORE UPDATE ON token BEGIN SELECT RAISE(FAIL, 'disk'); END")
-    assert tokens.identify(secret) == Token("A", "site")
-    assert used(tokens) is None
+    tokens.identify(secret)
+    with pytest.raises(SQLAlchemyError):
+        tokens.store_uses()
+    with database.begin() as connection:
+        connection.exec_driver_sql("DROP TRIGGER full")
+    tokens.identify(secret)
+    tokens.store_uses()
+    assert tokens.rows()[0]["last_used"] is not None
 
 
 def test_a_token_that_is_put_again_keeps_its_origin(tokens):

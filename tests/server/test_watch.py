@@ -10,6 +10,7 @@ import pytest
 from glidein_demand.config import UnusableError
 from glidein_demand.store.database import Database, LostError
 from glidein_demand.store.schema import metadata
+from glidein_demand.store.tokens import digest
 
 from conftest import TOKEN, group, site_report
 from databases import SERVER
@@ -78,6 +79,16 @@ def test_a_damaged_file_fails_the_health_check_without_a_restart(new_service, tm
     assert service.server.watch.check() is False
     assert service.get("/healthz").json["status"] == "no database"
     assert f"move it away together with {tmp_path}/state.db-wal" in caplog.text
+
+
+def test_the_log_of_a_failed_statement_has_no_parameters(new_service, database_url, caplog):
+    service = new_service(url=database_url)
+    with service.server.database.begin() as connection:
+        metadata.tables["token"].drop(connection)
+    assert service.get("/", TOKEN).status_code == 503
+    (record,) = caplog.records
+    assert "database: " in record.getMessage()
+    assert digest(TOKEN) not in record.getMessage()
 
 
 @on_sqlite

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The work that records the history, and deletes the reports and leases of sites without a token."""
+"""The work that records the history and the uses of tokens, and deletes the data of sites without a token."""
 
 from __future__ import annotations
 
@@ -66,6 +66,7 @@ class HistoryRecorder:
 
     def work(self) -> None:
         """Do all that is due."""
+        self._server.tokens.store_uses()
         self.record()
         self.delete_revoked()
 

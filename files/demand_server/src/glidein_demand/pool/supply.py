@@ -193,12 +193,12 @@ def supply_result(
     """Return the result of get_supply: `supply` (of `summarise`, with "as_of" and "error") with the stored data.
 
     samples: {(site, entry): ad} of the stored machine ads; summaries: {key: history}, Glideins.summary; reports:
-    {site: last report}; core_hours: {key: sums}, CoreHours.recent; closed: PassedOverGroups.closed. Entries that only
-    these have are in the result, with nothing registered. Only callers with a token get samples, which describe a
+    {site: last report}; closed: PassedOverGroups.closed. Entries that only these have are in the result, with nothing
+    registered. core_hours: {key: sums}, CoreHours.recent. Only callers with a token get samples, which describe a
     site's machines, and problems, which name identities.
     """
     entries = {(entry["site"], entry["entry"], entry["shape"]): entry for entry in supply["entries"]}
-    keys = set(entries).union(summaries, core_hours, closed)
+    keys = set(entries).union(summaries, closed)
     for site, report in reports.items():
         keys.update((site, entry["entry"], entry["shape"]) for entry in report["entries"])
     with_shape = {(site, entry) for site, entry, _shape in keys}

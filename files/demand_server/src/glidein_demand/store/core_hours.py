@@ -9,7 +9,7 @@ is sent again, counts nothing twice, and the next reading covers the time since 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Callable, NamedTuple
 
 from sqlalchemy import Connection, Table, case, delete, func, select
@@ -20,18 +20,25 @@ from .database import Database, upsert
 from .periods import DAY_S, HOUR_S, begin_of, month_of, year_of
 
 HOUR, DAY, MONTH, EVER = range(4)
-"""The levels of sums. `time` of a row is the beginning of its hour, day or month (UTC), and 0 for all time."""
+"""The levels of sums. `time` of a row is the beginning of its hour, day or month (UTC), and 0 for all time.
+
+The sums of jobs of all time are by site, entry and project only.
+"""
 
 RECENT_DAYS = 7
 """The days that recent() covers: whole days of UTC, including today."""
 
 MAX_KEYS_OF_A_SITE = 1000
-"""The most (entry, shape) of a site that have a reading. Glideins of further ones are not counted."""
+"""The most (entry, shape) of a site that have a reading. Glideins of further ones are not counted.
+
+Also the most whose jobs count without names; see MAX_JOB_KEYS_OF_A_SITE.
+"""
 
 MAX_JOB_KEYS_OF_A_SITE = 5000
-"""The most (entry, shape, user, project, VO) of a site that are stored.
+"""The most (entry, shape, user, project, VO) of a site that are stored in a month.
 
-Further ones count for the user, project and VO "": the names come from machine ads, so a site could invent names.
+Further ones count for the user, project and VO "", and those of too many entries and shapes for the site only: all
+names come from machine ads, so a site could invent names.
 """
 
 MAX_CORES = 10**9
@@ -81,9 +88,10 @@ class CoreHours:
                     continue
                 key = (site, entry["entry"], entry["shape"])
                 last = known.get(key[1:])
-                if last is None and len(known) + len(readings) >= MAX_KEYS_OF_A_SITE:
+                if last is None and len(known) >= MAX_KEYS_OF_A_SITE:
                     continue
-                new = Reading(received, entry["cpus"], entry["running"])
+                # If the report lists an entry and shape again, no time has passed since this reading.
+                known[key[1:]] = new = Reading(received, entry["cpus"], entry["running"])
                 ages = [(max(0, report["as_of"] - start), number) for start, number in entry["running_since"] or ()]
                 for hour, core_s in glidein_core_seconds(last, new, ages).items() if last else ():
                     sums.append((key, hour, core_s))
@@ -97,18 +105,26 @@ class CoreHours:
 
         Each count stands for the time since the last result, at most for SHORTEST_LIMIT_S or two refreshes.
         """
+        rows = list(rows)
+        of_all_time = [(site, entry, "", "", project, "", n) for site, entry, _shape, _user, project, _vo, n in rows]
+        with self._db.read() as connection:  # no other thread or process adds keys
+            cores_of = {
+                (HOUR, DAY, MONTH): _bounded(connection, rows, MONTH, month_of(now)),
+                (EVER,): _bounded(connection, of_all_time, EVER, 0),
+            }
         with self._db.begin() as connection:
             last = connection.execute(select(schema.job_reading.c.time)).scalar()
             connection.execute(upsert(connection, schema.job_reading, ["id"]), [{"id": 1, "time": now}])
             if last is None or now <= last:
                 return
             begin = max(last, now - self._longest_s)
-            sums = [
-                (key, hour, core_s)
-                for key, cores in _bounded(connection, rows).items()
-                for hour, core_s in by_hour(begin, now, min(MAX_CORES, cores)).items()
-            ]
-            _add(connection, schema.job_core_time, sums, now)
+            for levels, found in cores_of.items():
+                sums = [
+                    (key, hour, core_s)
+                    for key, cores in found.items()
+                    for hour, core_s in by_hour(begin, now, min(MAX_CORES, cores)).items()
+                ]
+                _add(connection, schema.job_core_time, sums, now, levels)
 
     def current(self, now: float | None = None) -> dict[str, Any]:
         """Return the glideins' core-seconds of this month and year, for get_supply.
@@ -147,7 +163,7 @@ class CoreHours:
         return [{**dict(zip(by, key)), **row} for key, row in sorted(self._sums(level, since, until, by).items())]
 
     def totals(self, by: Sequence[str]) -> dict[tuple[Any, ...], dict[str, int]]:
-        """Return {values of `by`: {"glidein_core_s", "job_core_s"}} of all time; see `sums`."""
+        """Return {values of `by`: {"glidein_core_s", "job_core_s"}} of all time; by: of site, entry and project."""
         return self._sums(EVER, 0, 0, by)
 
     def recent(self, now: float) -> dict[Key, dict[str, int]]:
@@ -208,31 +224,42 @@ class CoreHours:
         return rows
 
 
-def _bounded(connection: Connection, rows: Iterable[Sequence[Any]]) -> dict[tuple[Any, ...], int]:
-    """Return {key: cores} of the rows, with at most MAX_JOB_KEYS_OF_A_SITE stored keys of each site."""
-    columns = list(schema.job_core_time.primary_key)[2:]
+def _bounded(
+    connection: Connection, rows: Iterable[Sequence[Any]], level: int, time_s: int
+) -> dict[tuple[Any, ...], int]:
+    """Return {key: cores} of the rows. With them, the stored keys of a site in this period keep to the limits."""
+    table = schema.job_core_time
     known: dict[str, set[tuple[Any, ...]]] = {}
-    for stored in connection.execute(select(*columns).where(schema.job_core_time.c.level == EVER)):
+    query = select(*list(table.primary_key)[2:]).where(table.c.level == level, table.c.time == time_s)
+    for stored in connection.execute(query):
         known.setdefault(stored[0], set()).add(tuple(stored))
     found: dict[tuple[Any, ...], int] = {}
     for row in sorted(map(tuple, rows), key=lambda row: (-row[6], row)):
         key, of_site = row[:6], known.setdefault(row[0], set())
         if key not in of_site and len(of_site) >= MAX_JOB_KEYS_OF_A_SITE:
             key = (*row[:3], "", "", "")
+        if key not in of_site and len(of_site) >= MAX_JOB_KEYS_OF_A_SITE + MAX_KEYS_OF_A_SITE:
+            key = (row[0], "", "", "", "", "")
         of_site.add(key)
         found[key] = found.get(key, 0) + row[6]
     return found
 
 
-def _add(connection: Connection, table: Table, sums: Iterable[tuple[tuple[Any, ...], int, int]], now: int) -> None:
-    """Add [(values of the table's key after level and time, hour, core-seconds)] to the sums of all levels."""
+def _add(
+    connection: Connection,
+    table: Table,
+    sums: Iterable[tuple[tuple[Any, ...], int, int]],
+    now: int,
+    levels: Collection[int] = (HOUR, DAY, MONTH, EVER),
+) -> None:
+    """Add [(values of the table's key after level and time, hour, core-seconds)] to the sums of these levels."""
     rows: dict[tuple[Any, ...], int] = {}
     for key, hour, core_s in sums:
         times = {HOUR: hour, DAY: begin_of(hour, DAY_S), MONTH: month_of(hour), EVER: 0}
         if hour < now - KEEP_HOURS_S:
             del times[HOUR]
-        for period in times.items():
-            whole_key = (*period, *key)
+        for level in times.keys() & levels:
+            whole_key = (level, times[level], *key)
             rows[whole_key] = rows.get(whole_key, 0) + core_s
     if rows:
         names = [column.name for column in table.primary_key]
@@ -272,12 +299,18 @@ def glidein_core_seconds(last: Reading, new: Reading, ages: Iterable[tuple[int, 
         number = min(glideins, left)
         left -= number
         stayed += number if age_s >= gap_s else 0
-        parts.append((new.received - min(age_s, gap_s), new.received, Reading(0, new.cpus, number)))
-    parts.append((new.received - half, new.received, Reading(0, new.cpus, left)))
-    parts.append((last.received, last.received + half, Reading(0, last.cpus, max(0, last.running - stayed))))
+        parts.append((new.received - min(age_s, gap_s), new.received, new.cpus * number))
+    parts.append((new.received - half, new.received, new.cpus * left))
+    parts.append((last.received, last.received + half, last.cpus * max(0, last.running - stayed)))
+    changes: dict[int, int] = {}  # {time: cores that begin there minus those that end}
+    for begin, end, cores_of_part in parts:
+        changes[begin] = changes.get(begin, 0) + cores_of_part
+        changes[end] = changes.get(end, 0) - cores_of_part
     found: dict[int, int] = {}
-    for begin, end, glideins_of_part in parts:
-        for hour, core_s in by_hour(begin, end, glideins_of_part.cores).items():
+    times, cores = sorted(changes), 0
+    for begin, end in zip(times, times[1:]):
+        cores += changes[begin]
+        for hour, core_s in by_hour(begin, end, min(MAX_CORES, cores)).items():
             found[hour] = found.get(hour, 0) + core_s
     return found
 

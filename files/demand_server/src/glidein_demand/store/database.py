@@ -243,13 +243,14 @@ def upsert(connection: Connection, table: Table, keys: Sequence[str], add: Seque
 
 
 def _engine(url: URL) -> Engine:
+    # Errors are logged. Parameters have hashes of tokens, and they differ between failures that are the same.
     if url.get_backend_name() == "sqlite":
-        engine = sqlalchemy.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+        engine = sqlalchemy.create_engine(url, hide_parameters=True, connect_args={"timeout": BUSY_SECONDS})
         event.listen(engine, "connect", _sqlite_connected)
         event.listen(engine, "begin", _sqlite_begun)
         return engine
     # Each statement reads data committed before it. The writers' lock keeps other processes from committing.
-    engine = sqlalchemy.create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
+    engine = sqlalchemy.create_engine(url, hide_parameters=True, isolation_level="READ COMMITTED", pool_pre_ping=True)
     event.listen(engine, "begin", _postgresql_begun)
     return engine
 

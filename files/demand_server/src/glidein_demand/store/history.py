@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, NamedTuple, Optional
 
-from sqlalchemy import Connection, Select, Table, delete, func, literal, select
+from sqlalchemy import Connection, Select, Table, case, delete, func, literal, select
 
 from ..wait_buckets import quantile
 from . import schema
@@ -235,9 +235,17 @@ def _times(connection: Connection, since: float, until: float, points: int) -> r
 
 
 def _means(table: Table, times: range) -> Select[Any]:
-    """Return the query for rows with the beginnings of the steps, as `begin`, and the means of the table's fields."""
+    """Return the query for rows with the beginnings of the steps, as `begin`, and the means of the table's fields.
+
+    A step may have rows of two levels. Each row counts for the time that it covers.
+    """
     begin = begin_of(table.c.time, times.step).label("begin")
-    fields = [func.avg(column).label(column.name) for column in table.columns if not column.primary_key]
+    row_s = case({number: level.step_s for number, level in enumerate(LEVELS)}, value=table.c.level)
+    fields = [
+        (func.sum(column * row_s) / func.sum(case((column.is_not(None), row_s)))).label(column.name)
+        for column in table.columns
+        if not column.primary_key
+    ]
     return select(begin, *fields).where(*_within(table, times)).group_by("begin")
 
 

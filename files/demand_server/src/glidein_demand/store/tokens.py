@@ -5,15 +5,13 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import secrets as random_secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from sqlalchemy import Connection, delete, select, update
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from ..values import NAME
 from . import schema
@@ -44,7 +42,7 @@ class Tokens:
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._clock = clock
-        self._noted: dict[str, int] = {}  # {digest: hour of the last use that was stored, or whose write failed}
+        self._uses: dict[str, int] = {}  # {digest: hour of a use that is not stored yet}
 
     def create(self, name: str, kind: str = "site") -> str:
         """Make a token and return its secret (43 characters, safe in a URL), which is not stored.
@@ -113,7 +111,7 @@ class Tokens:
             return connection.execute(select(schema.token.c.created).where(schema.token.c.name == name)).scalar() or 0
 
     def identify(self, secret: str) -> Token | None:
-        """Return the token that has this secret, or None. The first use in an hour is stored."""
+        """Return the token that has this secret, or None. Write nothing: store_uses() stores the use."""
         given, column = digest(secret), schema.token.c
         # The time of a look-up may reveal a part of the digest, but a part of a hash reveals nothing of the secret.
         query = select(column.name, column.kind, column.last_used).where(column.digest == given)
@@ -122,18 +120,18 @@ class Tokens:
         if found is None:
             return None
         hour = int(self._clock()) // USED_STEP_S * USED_STEP_S
-        if hour > max(found.last_used or 0, self._noted.get(given, 0)):
-            self._noted[given] = hour
-            self._store_use(given, hour)
+        if hour > (found.last_used or 0):
+            self._uses[given] = hour
         return Token(found.name, found.kind)
 
-    def _store_use(self, given: str, hour: int) -> None:
-        """Store the hour of the last use. If that fails, the next hour's use is stored."""
-        try:
+    def store_uses(self) -> None:
+        """Store the hours in which tokens were used since the last call."""
+        uses, self._uses = self._uses, {}
+        rows = [{"given": given, "hour": hour} for given, hour in dict(uses).items()]
+        if rows:
+            of_token = schema.token.c.digest == bindparam("given")
             with self._db.begin() as connection:
-                connection.execute(update(schema.token).where(schema.token.c.digest == given).values(last_used=hour))
-        except SQLAlchemyError as error:
-            logging.getLogger(__name__).warning("the last use of a token cannot be stored: %s", type(error).__name__)
+                connection.execute(update(schema.token).where(of_token).values(last_used=bindparam("hour")), rows)
 
     def _row(self, name: str, kind: str, origin: str, hashed: str) -> dict[str, Any]:
         created = int(self._clock())

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import time
 from pathlib import Path
@@ -40,10 +39,10 @@ def create_app(settings: config.Settings, clock: Callable[[], float] = time.time
 def wsgi() -> flask.Flask:
     """Return the application for a WSGI runner with one process and several threads; its periodic work runs.
 
-    The environment variable GLIDEIN_DEMAND_CONFIG names the configuration file.
+    The environment variable GLIDEIN_DEMAND_CONFIG names the configuration file. If the database is lost, the process
+    ends with status 1.
     """
     app = create_app(config.load(Path(os.environ.get("GLIDEIN_DEMAND_CONFIG", config.DEFAULT_CONFIG))))
     server: Server = app.extensions[EXTENSION]
-    server.start(background.threads(server))
-    atexit.register(server.stop)
+    server.start(background.threads(server, on_lost=lambda: os._exit(1)))
     return app

@@ -202,7 +202,7 @@ class Report(Struct, forbid_unknown_fields=True):
 _Metric = Union[Number, Annotated[dict[str, Number], Meta(max_length=MAX_ENTRIES)], None]
 
 
-class Metrics(Struct):
+class Metrics(Struct, kw_only=True):
     """The metrics of a PyGlidein client that are stored; all others are ignored."""
 
     glideins_launched: _Metric = None
@@ -224,8 +224,11 @@ class Metrics(Struct):
         }
 
 
-class Monitoring(Metrics, forbid_unknown_fields=True, kw_only=True):
-    """The parameters of monitoring. Clients before PyGlidein 1.1 send the metrics instead of `metrics`."""
+class Monitoring(Metrics, forbid_unknown_fields=True):
+    """The parameters of monitoring. Clients before PyGlidein 1.1 send the metrics instead of `metrics`.
+
+    By position, the fields of this class come first: those of Metrics are keywords only.
+    """
 
     uuid: str
     timestamp: Optional[Number] = None

@@ -109,7 +109,7 @@ def parse(body: bytes) -> Any:
         raise RpcError(PARSE_ERROR, "not UTF-8") from error
     except RecursionError as error:
         raise RpcError(PARSE_ERROR, "nested too deeply") from error
-    except msgspec.DecodeError as error:  # also for integers of 1000 digits or more, and infinite numbers
+    except msgspec.DecodeError as error:  # also for integers of more than 4300 digits, and infinite numbers
         raise RpcError(PARSE_ERROR, str(error)) from error
 
 

@@ -189,7 +189,7 @@ def _table(
     ordered = sorted(found, key=lambda key: ([-core_s for source in _SOURCES for core_s in found[key][source]], key))
     rows = [
         {
-            "name": printable("/".join(key)) or without,
+            "name": printable("/".join(filter(None, key))) or without,
             "glideins": [format_hours(core_s / 3600) for core_s in found[key]["glidein_core_s"]],
             "jobs": [format_hours(core_s / 3600) for core_s in found[key]["job_core_s"]],
         }
