@@ -62,6 +62,7 @@ def test_a_valid_inventory_has_no_errors():
         ({"glidein_collector": None}, "glidein_collector: missing; expected HOST or HOST:PORT (the collector "),
         ({"glidein_collector": "cm:x"}, "glidein_collector: 'cm:x' is invalid"),
         ({"glidein_demand_url": "cm:11001"}, "glidein_demand_url: 'cm:11001' is invalid; expected http:// or https"),
+        ({"glidein_demand_url": ""}, "glidein_demand_url: '' is invalid; expected http:// or https"),
         ({"glidein_credential": ""}, "glidein_credential: '' is invalid; expected token or pool_password"),
         ({"glidein_queue_wait": "long"}, "glidein_queue_wait: 'long' is invalid; expected a duration of at least"),
         ({"glidein_log_s3": {**LOG_S3, "secret_key": SECRET}}, "glidein_log_s3.secret_key: invalid"),
