@@ -203,7 +203,9 @@ VARIABLES = {
             re.compile(r"-?(cpus|memory|disk|gpus|count|runtime)\Z"),
             "a list of cpus, memory, disk, gpus, count and runtime, each also with - before it")),
     "glidein_payload_files": Variable("list", [], SITE, "files of the controller that travel with the payload"),
-    "glidein_platforms": Variable("list", [], SITE, "names of glidein_tarballs that the nodes need"),
+    "glidein_platforms": Variable(
+        "list", [], SITE, "names of glidein_tarballs that the nodes need",
+        check=list_of_texts(re.compile(r"\S+\Z"), "a list of names")),
     "glidein_pull": Variable("boolean", False, SITE, "whether the login node runs the site's cycles itself"),
     "glidein_pull_demand_url": Variable(
         "text", "{{ glidein_demand_url }}", SITE, "the demand server's address for the login node"),
