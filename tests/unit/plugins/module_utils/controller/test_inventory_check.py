@@ -6,6 +6,7 @@
 import time
 
 import pytest
+from ansible_collections.glidein.ops.plugins.action.inventory_check import ActionModule
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_check import (
     hosts_without_token,
     inventory_errors,
@@ -163,3 +164,12 @@ def test_sites_without_a_token_of_the_demand_server_are_found_except_revoked_one
         "odd": Unreadable("glidein_demand_token", host()),
     }
     assert hosts_without_token(hosts, list(hosts)) == ["named", "empty"]
+
+
+def test_the_variables_of_one_host_are_checked_by_prefix_and_by_name():
+    action = ActionModule.__new__(ActionModule)
+    action._templar = type("Templar", (), {"template": staticmethod(lambda value: value)})
+    variables = {"glidein_gateway_supervisor": "x", "glidein_collector": "cm:x", "glidein_platforms": [1], "other": 1}
+    names = ["glidein_collector", "glidein_platforms", "glidein_site"]
+    errors = action._errors_of_host("glidein_gateway", names, {**variables, "glidein_queue_wait": "long"})
+    assert [error.partition(":")[0] for error in errors] == sorted(set(variables) - {"other"})

@@ -4,11 +4,16 @@
 """Tests of what a deployment installs on a login node."""
 
 import base64
+import re
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible_collections.glidein.ops.plugins.action.site_payload import ActionModule
-from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payload import payload_sources, tarball_list
+from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payload import (
+    gateway_tarball,
+    payload_sources,
+    tarball_list,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.file_tree import collect, manifest_of, version_of
 
@@ -97,6 +102,33 @@ def test_a_list_of_tarballs_is_parsed_by_line():
     ]  # fmt: skip
     with pytest.raises(InputError, match="list of tarballs: invalid line 'native x86_64'; expected the fields"):
         tarball_list("native x86_64\n")
+
+
+@pytest.mark.parametrize(
+    ("platforms", "machine", "name"),
+    [
+        ([], "x86_64", "native"),
+        ([], "aarch64", "arm"),
+        ([], None, "native"),
+        (["arm"], "x86_64", "native"),
+        (["newer", "native"], "x86_64", "newer"),
+    ],
+)
+def test_a_gateway_has_the_first_tarball_for_the_login_node(platforms, machine, name):
+    newer = NATIVE.replace("native", "newer")
+    assert gateway_tarball("\n".join((NATIVE, ARM, newer)), platforms, machine)["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("platforms", "error"),
+    [
+        (["power"], "glidein_platforms: ['power'] is invalid; expected names of glidein_tarballs: arm (aarch64)"),
+        ([], "glidein_tarballs: arm (aarch64); add a platform for x86_64, the login node's architecture"),
+    ],
+)
+def test_a_gateway_without_a_tarball_is_an_error(platforms, error):
+    with pytest.raises(InputError, match=re.escape(error)):
+        gateway_tarball(ARM, platforms, "x86_64")
 
 
 class CentralManager(ActionModule):
