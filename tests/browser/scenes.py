@@ -93,7 +93,7 @@ def fill_history(server, sites=SITES):
     server.history.add_waits("cm", "marker", waits)
     for at in weeks[::3] + day[::3]:
         share = 0.7 + 0.2 * math.sin(at / 40_000)
-        rows = [[site, "cpu", "node", "alice@pool", "physics", "", int(280 * share)] for site in sites]
+        rows = [[site, "cpu", "node", "alice@pool", "physics", "lab", int(280 * share)] for site in sites]
         for site in sites:
             running = entry(cpus=28, running=10, running_since=None)
             server.core_hours.reported(report(site, running, as_of=at), at)

@@ -4,11 +4,10 @@
 """Tests of pull mode: the login node runs the cycles of its site."""
 
 import json
-import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import INVENTORY, STATE, playbook
+from conftest import STATE, playbook
 
 HOME = "/home/glidein/.glidein-pull/slurm"
 ENTRY = {
@@ -130,18 +129,3 @@ def test_the_login_node_runs_the_cycles_of_its_site_itself(alice, server, slurm,
     # No cycle runs now: the next installation removes the old version.
     assert pull().rc == 0
     assert not slurm.file(f"{HOME}/versions/000000000000").exists
-
-
-def test_the_written_inventory_has_the_variables_of_a_cycle():
-    """Assert that the role's inventory has every site variable that cycle.yml and the site modules read."""
-    root = INVENTORY.parents[1]
-    read = set(re.findall(r"\bglidein_\w+", (root / "playbooks" / "cycle.yml").read_text(encoding="utf-8")))
-    for path in ("plugin_utils/site_action.py", "action/glideins.py"):
-        read.update(re.findall(r'": "(glidein_\w+)"', (root / "plugins" / path).read_text(encoding="utf-8")))
-    assert {"glidein_entries", "glidein_collector"} <= read
-    # Variables of the controller, written by the role in another form, or refused in pull mode (glidein_log_s3).
-    own = {"glidein_sites", "glidein_left_out", "glidein_pull", "glidein_ssh_session", "glidein_ssh_session_args",
-           "glidein_login_hook", "glidein_renew", "glidein_demand_url", "glidein_demand_ca_path",
-           "glidein_cycle_lock", "glidein_log_s3"}  # fmt: skip
-    text = (root / "roles" / "pull" / "vars" / "main.yml").read_text(encoding="utf-8")
-    assert sorted(name for name in read - own if f"- {name}\n" not in text) == []
