@@ -19,6 +19,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import InputErr
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import credential_expires
 from ansible_collections.glidein.ops.plugins.plugin_utils.task_variables import TaskVariables
 
+ARGUMENT_SPEC = {"prefix": {"type": "str"}, "names": {"type": "list", "elements": "str", "default": []}}
+
 
 class ActionModule(ActionBase):
     """See the module of the same name."""
@@ -30,14 +32,15 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec({"prefix": {"type": "str"}})
-        errors = self._errors_of_host(options["prefix"], task_vars) if options["prefix"] else self._errors(task_vars)
+        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+        prefix, names = options["prefix"], options["names"]
+        errors = self._errors_of_host(prefix, names, task_vars) if prefix else self._errors(task_vars)
         # With the line break at the end, Ansible prints the message without quoting and folding it.
         return dict(result, changed=False, failed=bool(errors), msg="\n".join([*errors, ""]) if errors else "")
 
-    def _errors_of_host(self, prefix, task_vars):
-        """Return the errors of the variables of this host that begin with the prefix."""
-        names = [name for name in VARIABLES if name.startswith(prefix)]
+    def _errors_of_host(self, prefix, names, task_vars):
+        """Return the errors of the variables of this host that begin with the prefix or have one of the names."""
+        names = [name for name in VARIABLES if name.startswith(prefix) or name in names]
         return checked(TaskVariables(self._templar, task_vars), *names)[1]
 
     def _errors(self, task_vars):

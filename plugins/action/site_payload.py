@@ -13,7 +13,7 @@ from typing import Any, Dict
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
-    read_variable,
+    read_variables,
     settings,
     why_unreadable,
 )
@@ -66,6 +66,9 @@ class ActionModule(ActionBase):
             result.update(self._collected(options, self._variables(task_vars), task_vars))
         except InputError as error:
             result["error"] = "\n".join(error.problems)
+        # The task has no_log: Ansible would hide any other error.
+        except (OSError, ValueError) as error:
+            result["error"] = str(error)
         return result
 
     def _collected(self, options, site, task_vars):
@@ -77,7 +80,7 @@ class ActionModule(ActionBase):
         cache = os.path.join(os.path.expanduser(site["glidein_cache_dir"]), f"{site['glidein_deployment']}-{owner}")
         # The variable of the role tarball.
         of_manager = task_vars["hostvars"][managers[0]] if managers[0] else {}
-        tarball_dir = read_variable(of_manager, "tarball_dir")[0] or "/var/lib/glidein-ops"
+        tarball_dir = read_variables(managers[0], of_manager, "tarball_dir")[0] or "/var/lib/glidein-ops"
         list_path = os.path.join(cache if supplied else tarball_dir, LISTS[site["glidein_credential"]])
         token_path = os.path.join(tarball_dir, "tokens", site["glidein_site"])
         central = {}
@@ -91,8 +94,10 @@ class ActionModule(ActionBase):
             # In check mode before the first deployment.
             return {"missing": missing}
         found: Dict[str, Any] = {"cache": cache}
-        if is_token:
-            found["credential"] = contents.get(token_path) or self._supplied_token(site["glidein_credential_file"])
+        if token_path in contents:
+            found["credential"] = check_token(contents[token_path], f"{token_path} on {managers[0]}")
+        elif is_token:
+            found["credential"] = self._supplied_token(site["glidein_credential_file"])
         if not options["credential_only"]:
             text = contents[list_path] if list_path in contents else _supplied_list(list_path, supplied)
             tarballs = selected_tarballs(tarball_list(text), site, list_path)
@@ -126,7 +131,7 @@ class ActionModule(ActionBase):
         for path in paths.values():
             read = self._execute_module("ansible.builtin.slurp", module_args={"src": path}, task_vars=task_vars)
             if "content" in read:
-                contents[path] = base64.b64decode(read["content"]).decode("utf-8")
+                contents[path] = base64.b64decode(read["content"]).decode("utf-8", "replace")
         missing = [path for path in paths.values() if path not in contents]
         if missing and not self._task.check_mode:
             raise InputError(
@@ -143,7 +148,7 @@ class ActionModule(ActionBase):
             raise InputError(f"glidein_credential_file={path}: {why_unreadable(error, str(error))}") from error
         try:
             with open(decrypted, encoding="utf-8", errors="replace") as file:
-                return check_token(file.read(), path)
+                return check_token(file.read(), f"glidein_credential_file={path}")
         finally:
             self._loader.cleanup_tmp_file(decrypted)
 
@@ -155,5 +160,5 @@ def _supplied_list(path, tarball):
             f"glidein_tarball_file={tarball} has no etc/pool_password: set glidein_credential_file to the file of the "
             "pool password."
         )
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()

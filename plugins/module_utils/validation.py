@@ -135,14 +135,14 @@ def text(pattern, expected):
 
 
 def choice(*values):
-    """Return the type of the texts in `values`."""
+    """Return the type of the texts in `values`, at least two."""
 
     def convert(value):
         if value not in values:
             raise ValueError(value)
         return value
 
-    return Type(" or ".join(values), convert)
+    return Type(f"{', '.join(values[:-1])} or {values[-1]}", convert)
 
 
 def list_of_texts(pattern, expected):

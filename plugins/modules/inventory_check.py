@@ -22,6 +22,11 @@ options:
   prefix:
     description: Check only the variables of this host that begin with this text, instead of all variables of all hosts.
     type: str
+  names:
+    description: With O(prefix), the names of further variables.
+    type: list
+    elements: str
+    default: []
 requirements:
   - botocore (Python library, on the controller), when sites have C(glidein_log_s3)
   - htcondor (Python library, on the controller), when entries have C(accept_requirements)

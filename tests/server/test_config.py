@@ -32,7 +32,7 @@ def test_a_reading_is_stale_after_three_missed_refreshes_but_not_within_a_minute
         ({"sever": {}}, ["sever", "unknown section", "did you mean server?"]),
         ({"pool": {"schedds": "cm"}}, ["pool.schedds = 'cm'", "list of schedd names"]),
         ({"pool": {"schedds": ["a b"]}}, ["pool.schedds", "list of schedd names"]),
-        ({"pool": {"refresh_seconds": 0}}, ["pool.refresh_seconds = 0", "integer from 1 to 86400"]),
+        ({"pool": {"refresh_seconds": 301}}, ["pool.refresh_seconds = 301", "integer from 1 to 300"]),
         ({"pool": {"attributes": ["a-b"]}}, ["pool.attributes", "ClassAd attribute names"]),
         ({"pool": {"vo": "a b"}}, ["pool.vo = 'a b'", "name of a VO"]),
         ({"pool": {"token_vos": {"https://a/": ""}}}, ["pool.token_vos", "table of {issuer of tokens = name of a VO}"]),

@@ -37,9 +37,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 # The variables that the steps read, of the first host of the play.
 SERVER = ("glidein_demand_url", "glidein_demand_ca_path", "glidein_deployment")
 PLAN = ("glidein_deployment", "glidein_allocation", "glidein_order", *plan_specs())
-# Demand and supply that are older have missed two readings of the demand server, which reads every five minutes.
+# Demand and supply that are older have missed two readings of the demand server, which reads at least every 300 s.
 MAX_DEMAND_AGE_S = 900
-# Longer than the time between two cycles, also if one is skipped. Otherwise another controller orders for these jobs.
+# At least the time between two cycles, which docs/schedule.md limits. Otherwise another controller orders for the same
+# jobs.
 LEASE_TTL_S = 1800
 
 

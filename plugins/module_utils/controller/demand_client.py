@@ -239,7 +239,7 @@ def _is_grant(groups: Any) -> bool:
 
 
 def endpoint(url: str) -> str:
-    """Return the address of the JSON-RPC interface. Raises InputError if url is no valid glidein_demand_url."""
+    """Return the address of the JSON-RPC interface. Raises InputError if the URL (glidein_demand_url) is invalid."""
     rule = "http:// or https://, a host, and optionally a port and a path, without user and password"
     try:
         parts = urlparse(url)

@@ -103,7 +103,7 @@ class _Site:
         values, problems = checked(self.variables, *_CHECKED)
         self.errors += problems
         try:
-            if values.get("glidein_demand_url"):
+            if values.get("glidein_demand_url") is not None:
                 endpoint(values["glidein_demand_url"])
         except InputError as error:
             self.errors.append(str(error))

@@ -14,11 +14,13 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
-from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQUOTED, Spec, is_unquoted
+from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYTHING, UNQUOTED, Spec, is_unquoted
 
 PREFIX = "glidein_"
 _NAMES = ("glidein_site", "glidein_deployment", "glidein_demand_token")
 _UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z|^'[a-z]+ object' has no attribute '[A-Za-z0-9_]+'\Z")
+# Configuration of HTCondor, in which {{ begins a nested list.
+_WITH_BRACES = ("glidein_gateway_extra_config", "glidein_gateway_routes")
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _VAULT = (
     "the vault that holds it cannot be decrypted: the vault password is missing or wrong (--ask-vault-pass, "
@@ -75,9 +77,11 @@ def read_variable(variables: Any, name: str) -> Tuple[Any, Optional[str]]:
         value = plain(variables.get(name))
     # Of any type: those of Ansible's versions differ.
     except Exception as error:  # pylint: disable=broad-exception-caught
-        return None, f"{name}: {why_unreadable(error)}"
+        # Errors must not quote variables with a check of ANYTHING, because they may have a secret.
+        is_shown = name in VARIABLES and VARIABLES[name].check is not ANYTHING
+        return None, f"{name}: {why_unreadable(error, ' '.join(str(error).split()) if is_shown else None)}"
     # ansible-core before 2.19 returns a template with an undefined variable as it is.
-    if isinstance(value, str) and "{{" in value:
+    if isinstance(value, str) and "{{" in value and name not in _WITH_BRACES:
         return None, f"{name}: it refers to an undefined variable: {', '.join(_TEMPLATE.findall(value))}"
     return value, None
 

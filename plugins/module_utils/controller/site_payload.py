@@ -51,12 +51,28 @@ def selected_tarballs(tarballs: List[Dict[str, str]], site: Dict[str, Any], path
     return [tarball for tarball in tarballs if not wanted or tarball["name"] in wanted]
 
 
-def check_token(text: str, path: str) -> str:
-    """Return a supplied token as it is installed. Raises InputError if it is none. path: of its file."""
+def gateway_tarball(text: str, platforms: List[str], machine: Optional[str]) -> Dict[str, str]:
+    """Return the first tarball of the platforms, otherwise of the list, for the login node's architecture.
+
+    text: of tarball_list; platforms: glidein_platforms; machine: the architecture, None if it is unknown. Raises
+    InputError if there is none, or a platform is unknown.
+    """
+    tarballs = {tarball["name"]: tarball for tarball in tarball_list(text)}
+    known = ", ".join(f"{name} ({tarball['arch']})" for name, tarball in tarballs.items())
+    if set(platforms) - set(tarballs):
+        raise InputError(invalid("glidein_platforms", platforms, f"names of glidein_tarballs: {known}"))
+    for name in [*platforms, *tarballs]:
+        if machine in (None, tarballs[name]["arch"]):
+            return tarballs[name]
+    raise InputError(f"glidein_tarballs: {known}; add a platform for {machine}, the login node's architecture")
+
+
+def check_token(text: str, origin: str) -> str:
+    """Return a token as it is installed. Raises InputError if it is not an IDTOKEN. origin: its file, for the error."""
     token = text.rstrip()
     if not _TOKEN.match(token):
         raise InputError(
-            f"glidein_credential_file={path} is not an IDTOKEN: expected one line of three parts with dots between "
+            f"{origin} is not an IDTOKEN: expected one line of three parts with dots between "
             "them, as condor_token_create prints it. For a pool password, set glidein_credential=pool_password."
         )
     return f"{token}\n"
@@ -145,6 +161,8 @@ def _wrapper_problems(path: str) -> List[str]:
         return [f"glidein_job_wrapper: {path} is not a file of the controller"]
     if not os.access(path, os.X_OK):
         return [f"glidein_job_wrapper: {path} is not executable: chmod +x {path}"]
+    if not os.access(path, os.R_OK):
+        return [f"glidein_job_wrapper: {path} cannot be read on the controller"]
     with open(path, "rb") as handle:
         begin = handle.read(4)
     if not begin.startswith((b"#!/", b"#! ", b"\x7fELF")):

@@ -53,10 +53,11 @@ def _text(pattern: str, expected: str) -> Type:
 
 # As in Ansible: also "yes" and "no", which an INI inventory does not convert.
 BOOLEAN = Type("true or false", _boolean)
+_DURATION = duration(0)
 # Kind of a variable -> the check of its value.
 _KINDS = {
     "boolean": BOOLEAN,
-    "duration": duration(0),
+    "duration": _DURATION,
     "list": Type("a list", _instance(list)),
     "mapping": Type("a mapping", _instance(dict)),
     "number": whole_number(0),
@@ -85,7 +86,7 @@ class Variable(NamedTuple):
     kind: of _KINDS; default: a text may be a template; an empty value, or None, stands for none; required: whether
     cycles need it of each site; pull: whether pull mode copies it to the login node; modules: those that have an option
     of the same name without the prefix; check: a narrower Type. ANYTHING is for values that are checked where they are
-    used, because errors must not quote them, or nothing but a login needs them.
+    used, or that errors must not quote.
     """
 
     kind: str
@@ -155,7 +156,7 @@ VARIABLES = {
     "glidein_gateway_extra_config": Variable("text", "", SITE, "further lines of the gateway's configuration"),
     "glidein_gateway_idle_shutdown": Variable(
         "duration", "", SITE, "time without jobs after which the gateway ends",
-        check=_text("([1-9][0-9]*[dhms])*", "a duration such as 2h, or nothing")),
+        check=Type(f"{_DURATION.expected}, or nothing", lambda value: _DURATION.convert(0 if value == "" else value))),
     "glidein_gateway_routes": Variable("text", "", SITE, "routes in the language of the job router's configuration"),
     "glidein_gateway_ssh": Variable("boolean", False, SITE, "whether the access point submits by SSH"),
     "glidein_gateway_ssh_from": Variable(
@@ -203,7 +204,9 @@ VARIABLES = {
             re.compile(r"-?(cpus|memory|disk|gpus|count|runtime)\Z"),
             "a list of cpus, memory, disk, gpus, count and runtime, each also with - before it")),
     "glidein_payload_files": Variable("list", [], SITE, "files of the controller that travel with the payload"),
-    "glidein_platforms": Variable("list", [], SITE, "names of glidein_tarballs that the nodes need"),
+    "glidein_platforms": Variable(
+        "list", [], SITE, "names of glidein_tarballs that the nodes need",
+        check=list_of_texts(re.compile(r"\S+\Z"), "a list of names")),
     "glidein_pull": Variable("boolean", False, SITE, "whether the login node runs the site's cycles itself"),
     "glidein_pull_demand_url": Variable(
         "text", "{{ glidein_demand_url }}", SITE, "the demand server's address for the login node"),

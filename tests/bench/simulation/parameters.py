@@ -38,9 +38,6 @@ CYCLE_S = 300
 """PyGlidein's configurations have 300 (umd) and 600 (aachen.gpu, T2_BE_IIHE). A shorter time than the server's refresh
 has no effect. All policies have the same value, because the comparison is of their rules."""
 
-MAX_DEMAND_AGE_S = 900
-"""`max_demand_age` of the plan module."""
-
 # --- Glideins
 IDLE_S = {"pyglidein": (1200, 1200), "glideinwms": (1200, 400)}
 """Time after which a glidein without a job ends, before its first job and after a job: NOCLAIMTIME (glidein_start.sh);

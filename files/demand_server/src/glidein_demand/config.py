@@ -179,7 +179,8 @@ RULES: dict[str, dict[str, _Rule]] = {
             "a table of {issuer of tokens = name of a VO}",
             lambda value: isinstance(value, dict) and all(map(_is_word, value)) and all(map(_is_vo, value.values())),
         ),
-        "refresh_seconds": _integer(300, 1, 86400),
+        # Cycles refuse demand that is older than 900 s, and the guard counts readings of 300 s.
+        "refresh_seconds": _integer(300, 1, 300),
         "query_timeout_seconds": _integer(60, 1, 3600),
         "stale_seconds": _integer(0, 0, 604800),
         "silent_seconds": _integer(3600, 60, 2592000),

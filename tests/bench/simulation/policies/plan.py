@@ -5,10 +5,11 @@
 
 from simulation import checkout
 from simulation.jobs import RESOURCES
-from simulation.parameters import LEASE_S, MAX_DEMAND_AGE_S
+from simulation.parameters import LEASE_S
 from simulation.policies.base import Order
 
 checkout.importable()
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import MAX_DEMAND_AGE_S  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import (  # noqa: E402
     request_leases,

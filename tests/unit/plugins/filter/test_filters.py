@@ -12,12 +12,12 @@ from ansible_collections.glidein.ops.plugins.doc_fragments.hosts import ModuleDo
 from ansible_collections.glidein.ops.plugins.filter import (
     demand_tokens,
     gateway_catalogue,
+    gateway_tarball,
     inventory_sites,
     job_explanation,
     lease_limits,
     seconds,
     select_hosts,
-    tarball_list,
 )
 
 
@@ -25,12 +25,12 @@ from ansible_collections.glidein.ops.plugins.filter import (
     "plugin",
     [
         demand_tokens,
+        gateway_tarball,
         inventory_sites,
         job_explanation,
         lease_limits,
         seconds,
         select_hosts,
-        tarball_list,
     ],
 )
 def test_a_filter_accepts_the_documented_arguments(plugin):
@@ -105,3 +105,8 @@ def test_the_catalogue_of_a_gateway_has_the_largest_glidein_of_each_entry():
     )
     with pytest.raises(AnsibleFilterError, match="glidein_entries.main.walltime: missing"):
         catalogue_of({"main": dict(CATALOGUE_ENTRIES["main"], walltime=None)})
+
+
+def test_an_invalid_list_of_tarballs_is_an_error_of_the_filter():
+    with pytest.raises(AnsibleFilterError, match="list of tarballs: invalid line 'x'"):
+        gateway_tarball.FilterModule().filters()["gateway_tarball"]("x", [], "x86_64")

@@ -6,6 +6,7 @@
 import time
 
 import pytest
+from ansible_collections.glidein.ops.plugins.action.inventory_check import ActionModule
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_check import (
     hosts_without_token,
     inventory_errors,
@@ -62,7 +63,9 @@ def test_a_valid_inventory_has_no_errors():
         ({"glidein_collector": None}, "glidein_collector: missing; expected HOST or HOST:PORT (the collector "),
         ({"glidein_collector": "cm:x"}, "glidein_collector: 'cm:x' is invalid"),
         ({"glidein_demand_url": "cm:11001"}, "glidein_demand_url: 'cm:11001' is invalid; expected http:// or https"),
+        ({"glidein_demand_url": ""}, "glidein_demand_url: '' is invalid; expected http:// or https"),
         ({"glidein_credential": ""}, "glidein_credential: '' is invalid; expected token or pool_password"),
+        ({"glidein_gateway_supervisor": ""}, "glidein_gateway_supervisor: '' is invalid; expected auto, systemd or "),
         ({"glidein_queue_wait": "long"}, "glidein_queue_wait: 'long' is invalid; expected a duration of at least"),
         ({"glidein_log_s3": {**LOG_S3, "secret_key": SECRET}}, "glidein_log_s3.secret_key: invalid"),
         (
@@ -161,3 +164,12 @@ def test_sites_without_a_token_of_the_demand_server_are_found_except_revoked_one
         "odd": Unreadable("glidein_demand_token", host()),
     }
     assert hosts_without_token(hosts, list(hosts)) == ["named", "empty"]
+
+
+def test_the_variables_of_one_host_are_checked_by_prefix_and_by_name():
+    action = ActionModule.__new__(ActionModule)
+    action._templar = type("Templar", (), {"template": staticmethod(lambda value: value)})
+    variables = {"glidein_gateway_supervisor": "x", "glidein_collector": "cm:x", "glidein_platforms": [1], "other": 1}
+    names = ["glidein_collector", "glidein_platforms", "glidein_site"]
+    errors = action._errors_of_host("glidein_gateway", names, {**variables, "glidein_queue_wait": "long"})
+    assert [error.partition(":")[0] for error in errors] == sorted(set(variables) - {"other"})

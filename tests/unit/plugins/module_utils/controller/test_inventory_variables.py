@@ -14,6 +14,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
+from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
 
 ROOT = pathlib.Path(__file__).parents[5]
 # Host groups, a Python package, and prefixes of patterns such as glidein_ssh_*.
@@ -99,6 +101,32 @@ def test_settings_have_their_defaults_and_are_checked_with_their_meaning():
         "glidein_home: 7 is invalid; expected text (directory of the login node that the compute nodes also see); put "
         "it in quotes, because YAML reads it as a number, a date or a truth value",
     ]
+
+
+@pytest.mark.parametrize("value", ["", "2h", 7200, "7200", "2:30:00"])
+def test_a_time_until_the_shutdown_of_a_gateway_is_a_duration_or_empty(value):
+    name = "glidein_gateway_idle_shutdown"
+    assert settings({name: value}, name)[name] == (parse_duration(value) or 0)
+    with pytest.raises(InputError, match=r"'soon' is invalid; expected a duration .*, or nothing"):
+        settings({name: "soon"}, name)
+
+
+def test_the_configuration_of_a_gateway_may_have_nested_lists():
+    name = "glidein_gateway_routes"
+    assert settings({name: "EVALSET x {{1, 2}}"}, name)[name] == "EVALSET x {{1, 2}}"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("glidein_gateway_routes", "File not found: /inventory/routes.cfg"),
+        ("glidein_demand_token", "cannot be read (RuntimeError; not shown)"),
+        ("tarball_dir", "cannot be read (RuntimeError; not shown)"),
+    ],
+)
+def test_the_error_of_a_template_is_shown_unless_the_variable_may_have_a_secret(name, reason):
+    variables = Unreadable(name, {}, RuntimeError("File not found:\n/inventory/routes.cfg"))
+    assert unreadable(variables, name) == [f"{name}: {reason}"]
 
 
 def test_the_error_of_a_profile_names_the_remedy():

@@ -4,11 +4,16 @@
 """Tests of what a deployment installs on a login node."""
 
 import base64
+import re
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible_collections.glidein.ops.plugins.action.site_payload import ActionModule
-from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payload import payload_sources, tarball_list
+from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payload import (
+    gateway_tarball,
+    payload_sources,
+    tarball_list,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.file_tree import collect, manifest_of, version_of
 
@@ -99,18 +104,48 @@ def test_a_list_of_tarballs_is_parsed_by_line():
         tarball_list("native x86_64\n")
 
 
+@pytest.mark.parametrize(
+    ("platforms", "machine", "name"),
+    [
+        ([], "x86_64", "native"),
+        ([], "aarch64", "arm"),
+        ([], None, "native"),
+        (["arm"], "x86_64", "native"),
+        (["newer", "native"], "x86_64", "newer"),
+    ],
+)
+def test_a_gateway_has_the_first_tarball_for_the_login_node(platforms, machine, name):
+    newer = NATIVE.replace("native", "newer")
+    assert gateway_tarball("\n".join((NATIVE, ARM, newer)), platforms, machine)["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("platforms", "error"),
+    [
+        (["power"], "glidein_platforms: ['power'] is invalid; expected names of glidein_tarballs: arm (aarch64)"),
+        ([], "glidein_tarballs: arm (aarch64); add a platform for x86_64, the login node's architecture"),
+    ],
+)
+def test_a_gateway_without_a_tarball_is_an_error(platforms, error):
+    with pytest.raises(InputError, match=re.escape(error)):
+        gateway_tarball(ARM, platforms, "x86_64")
+
+
 class CentralManager(ActionModule):
-    """The action plugin on a central manager that has these files."""
+    """The action plugin on a central manager that has these files. An OSError is raised when Ansible reads the file."""
 
     def __init__(self, files, check_mode):
         self.files = files
         self._loader = DataLoader()
-        self._task = type("Task", (), {"check_mode": check_mode})
+        self._task = type("Task", (), {"check_mode": check_mode, "async_val": 0, "args": {}})
+        self._connection = type("Connection", (), {"_shell": type("Shell", (), {"tmpdir": "x"})})
         self._templar = type("Templar", (), {"template": staticmethod(lambda value: value)})
 
     def _execute_module(self, module_name, module_args, task_vars):
         text = self.files.get(module_args["src"])
-        return {"failed": True} if text is None else {"content": base64.b64encode(text.encode()).decode()}
+        if isinstance(text, OSError):
+            raise text
+        return {"failed": True} if text is None else {"content": base64.b64encode(text.encode("latin-1")).decode()}
 
 
 FILES = {
@@ -122,7 +157,13 @@ FILES = {
 
 def collected(files=FILES, credential_only=False, check_mode=False, managers=("cm",), of_manager=None, **variables):
     """Return what is installed at the site lab. of_manager: variables of the central manager."""
-    task_vars = {
+    task_vars = task_variables(managers, of_manager, **variables)
+    action = CentralManager(files, check_mode)
+    return action._collected({"credential_only": credential_only}, action._variables(task_vars), task_vars)
+
+
+def task_variables(managers=("cm",), of_manager=None, **variables):
+    return {
         "inventory_hostname": "login",
         "groups": {"glidein_central_manager": list(managers)},
         "hostvars": {"cm": of_manager or {}},
@@ -130,8 +171,6 @@ def collected(files=FILES, credential_only=False, check_mode=False, managers=("c
         "glidein_cache_dir": "/cache",
         **variables,
     }
-    action = CentralManager(files, check_mode)
-    return action._collected({"credential_only": credential_only}, action._variables(task_vars), task_vars)
 
 
 def test_token_and_tarballs_come_from_the_central_manager():
@@ -176,7 +215,7 @@ def test_checks_of_the_operator_come_after_those_of_the_collection(tmp_path):
 
 def test_a_renewal_collects_the_token_only():
     found = collected(files={"/srv/tokens/lab": TOKEN}, of_manager={"tarball_dir": "/srv"}, credential_only=True)
-    assert found == {"credential": TOKEN, "cache": "/cache/glidein-cm"}
+    assert found == {"credential": f"{TOKEN}\n", "cache": "/cache/glidein-cm"}
 
 
 def test_files_that_the_central_manager_lacks_are_named_and_not_an_error_in_check_mode():
@@ -208,3 +247,20 @@ def test_token_and_tarball_can_be_files_of_the_controller(tmp_path):
 def test_an_invalid_variable_is_named():
     with pytest.raises(InputError, match="glidein_tarball_url: 'ftp://x' is invalid; expected http:// or https://"):
         collected(glidein_tarball_url="ftp://x")
+
+
+@pytest.mark.parametrize(
+    ("files", "variables", "error"),
+    [
+        ({}, {"glidein_platforms": [{"name": "arm"}]}, "glidein_platforms: [{'name': 'arm'}] is invalid; expected"),
+        ({"tarballs.list": "\xff\n"}, {}, "list of tarballs: invalid line '\ufffd'"),
+        ({"tokens/lab": ""}, {}, "/var/lib/glidein-ops/tokens/lab on cm is not an IDTOKEN"),
+        ({"tokens/lab": "\xff"}, {}, "/var/lib/glidein-ops/tokens/lab on cm is not an IDTOKEN"),
+        ({}, {"of_manager": {"tarball_dir": "{{ x }}"}}, "cm: tarball_dir: it refers to an undefined variable"),
+        ({"tarballs.list": OSError(28, "No space left on device")}, {}, "[Errno 28] No space left on device"),
+    ],
+)
+def test_every_error_is_in_the_result_because_ansible_would_hide_it(files, variables, error):
+    files = {**FILES, **{f"/var/lib/glidein-ops/{path}": text for path, text in files.items()}}
+    result = CentralManager(files, False).run(None, task_variables(**variables))
+    assert result["error"].startswith(error)
