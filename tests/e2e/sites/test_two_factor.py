@@ -141,7 +141,7 @@ def test_a_person_logs_in_once_and_cycles_use_the_session(alice, server, slurm_r
     # The server closes the session after the module that reads the queue has ended.
     slurm_root.check_output(
         "cat > /usr/local/bin/squeue-and-end <<'END'\n#!/bin/sh\nsqueue \"$@\"\n"
-        "(while [ -d /proc/$PPID ]; do sleep 0.1; done; sleep 1; pkill -u glidein2fa sshd) "
+        "(while [ -d /proc/$PPID ]; do sleep 0.1; done; sleep 0.3; pkill -u glidein2fa sshd) "
         ">/dev/null 2>&1 </dev/null &\nEND\n"
         "chmod 755 /usr/local/bin/squeue-and-end"
     )

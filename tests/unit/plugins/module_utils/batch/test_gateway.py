@@ -65,7 +65,7 @@ class ByCommand(Answering):
         ({"batch_system": None}, "batch_system"),
         ({"routes": True}, "batch_system: 'slurm' is invalid; expected no value with routes"),
         *(
-            ({"batch_system": name}, f"batch_system: '{name}' is invalid; expected slurm or ")
+            ({"batch_system": name}, f"batch_system: '{name}' is invalid; expected slurm, ")
             for name in ("kubernetes", "gateway", "pbs")
         ),
         *(({"gateway": name}, "gateway: .* such as gateway-SITE@") for name in ("gateway-lab", "a b@", "@", "x@\ny")),
