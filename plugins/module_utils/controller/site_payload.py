@@ -55,7 +55,7 @@ def gateway_tarball(text: str, platforms: List[str], machine: Optional[str]) -> 
     """Return the first tarball of the platforms, otherwise of the list, for the login node's architecture.
 
     text: of tarball_list; platforms: glidein_platforms; machine: the architecture, None if it is unknown. Raises
-    InputError if there is none, or a platform is unknown.
+    InputError if no tarball fits, or a platform is unknown.
     """
     tarballs = {tarball["name"]: tarball for tarball in tarball_list(text)}
     known = ", ".join(f"{name} ({tarball['arch']})" for name, tarball in tarballs.items())

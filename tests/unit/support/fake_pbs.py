@@ -30,7 +30,7 @@ VARIABLES = {"PBS_O_PATH": "/opt/pbs/bin:/usr/bin", "PBS_O_MAIL": "/var/mail/pbs
 
 
 class FakePbs(FakeQueue):
-    """What both have in common."""
+    """The common part of OpenPBS and Torque."""
 
     commands = ("qsub", "qstat", "qdel")
     waiting, running = "Q", "R"

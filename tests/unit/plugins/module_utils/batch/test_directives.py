@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all batch systems share in an entry's own options: which are refused, which are kept, and their order."""
+"""Rules of an entry's own options that all batch systems share: refused ones, kept ones, and their order."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all batch systems share in listings: states, other text around and between records, damage, cost, failures."""
+"""Rules of listings that all batch systems share: states, other text beside the records, damage, cost, failures."""
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all batch systems share in submissions: the id among other text, refusals, unknown outcomes, sizes of arrays.
+"""Rules of submissions that all batch systems share: the id among other text, refusals, unknown outcomes, arrays.
 
 The arguments of the submitting commands are golden files of test_job_script.py.
 """
