@@ -108,37 +108,6 @@ check_pool() {
 
 # --- Checks while HTCondor runs: GLIDEIN_CHECKS has a line "NAME ARGUMENTS" for each executable in checks/ of the payload.
 
-check_health_settings() {
-  : "${GLIDEIN_FAST_FAILURES:=5}"
-  need_number GLIDEIN_FAST_FAILURES 0
-  : "${GLIDEIN_CHECK_PERIOD_S:=600}" "${GLIDEIN_CHECK_TIMEOUT_S:=60}"
-  need_number GLIDEIN_CHECK_PERIOD_S 1
-  need_number GLIDEIN_CHECK_TIMEOUT_S 1
-  names=' '
-  while read -r check arguments; do
-    [ -n "$check" ] || continue
-    case $check in
-    [!A-Za-z_]* | *[!A-Za-z0-9_]*)
-      bad_setting "GLIDEIN_CHECKS has '$check', which is invalid; expected a name of letters, digits and '_'" ;;
-    esac
-    case $arguments in
-    *[!A-Za-z0-9\ _./:@%+=,-]*)
-      bad_setting "GLIDEIN_CHECKS has '$check $arguments'; allowed in arguments: letters, digits, blanks and _./:@%+=,-" ;;
-    esac
-    names="$names$check "
-  done <<CHECKS
-${GLIDEIN_CHECKS:=}
-CHECKS
-  for check in ${GLIDEIN_REQUIRE_CHECKS:=}; do
-    case $names in
-    *" $check "*) ;;
-    *) bad_setting "GLIDEIN_REQUIRE_CHECKS has '$check', which is not in GLIDEIN_CHECKS" ;;
-    esac
-  done
-  # shellcheck disable=SC2034 # for report.sh
-  SETTINGS_VALID=yes
-}
-
 # copy_checks: copy the checks, because the payload may be replaced while this glidein runs.
 copy_checks() {
   [ -n "$GLIDEIN_CHECKS" ] || return 0

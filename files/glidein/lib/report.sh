@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# The log lines of a glidein, its endings, its signals, and --help. All output goes to stdout, the batch job's log.
+# The log lines of a glidein, its endings and its signals. All output goes to stdout, the batch job's log.
 
 END_STATUS=
 END_REASON=
@@ -224,80 +224,4 @@ clean_up() {
   fi
   [ -z "$SCRATCH${GLIDEIN_IMAGE_CACHE-}" ] || run_limited 60 until_done remove_scratch ||
     log "could not remove all of $SCRATCH"
-}
-
-show_help() {
-  cat <<'HELP'
-glidein.sh: start an HTCondor startd in this batch job. It joins a pool and runs the pool's jobs.
-
-Settings (environment variables; MB are MiB, _S are seconds):
-  GLIDEIN_DEPLOYMENT GLIDEIN_SITE GLIDEIN_ENTRY GLIDEIN_SHAPE   names, advertised in the machine ad
-  GLIDEIN_HOME             directory of glidein.sh, lib/, tarballs.list, and the tarballs that the list names
-  GLIDEIN_CREDENTIAL       file with the token; empty: the tarball has etc/pool_password
-  GLIDEIN_COLLECTOR        the pool's collector, HOST or HOST:PORT (default port 9618)
-  GLIDEIN_CPUS GLIDEIN_MEMORY_MB GLIDEIN_DISK_MB GLIDEIN_GPUS   resources of the jobs
-  GLIDEIN_WALLTIME_S       the walltime of this batch job
-  GLIDEIN_RETIREMENT_S     accept no new job for this time before the end of the walltime
-  GLIDEIN_IDLE_TIMEOUT_S   end after this time without a job; 0: never for that reason
-  GLIDEIN_SCRATCH          directory of the scratch directory; made if it is missing
-  GLIDEIN_LOG_DIR          directory to which the daemons' logs are copied at the end; -: standard error
-  GLIDEIN_ATTRIBUTES       lines "Name = <ClassAd literal>" for the machine ad; may be empty
-  GLIDEIN_BATCH_ID         the batch system's id of this job
-Optional:
-  GLIDEIN_IDLE_AFTER_JOB_S the idle timeout after the first job (default GLIDEIN_IDLE_TIMEOUT_S)
-  GLIDEIN_START            ClassAd expression that a job must fulfil to start here (default True)
-  GLIDEIN_RANK             ClassAd expression; the negotiator prefers glideins that rank a job higher (default: by its use of
-                           GPUs and memory)
-  GLIDEIN_MEMORY_OVERHEAD_MB   memory of the batch job that is not offered to jobs (default 0)
-  GLIDEIN_MIN_DISK_MB      if the scratch directory has less than GLIDEIN_DISK_MB, offer that, but not less than this
-                           (default GLIDEIN_DISK_MB)
-  GLIDEIN_GRACE_S          time between the batch system's notice (a signal) and its kill (default 30)
-  GLIDEIN_GRANTED          the source of the jobs' resources. asked (default): the variables above. auto: the limits of control
-                           groups and processor affinity, else the variables. node: these limits, else the whole node.
-                           machine_ad: the machine ad of the HTCondor that started this job ($_CONDOR_MACHINE_AD)
-  GLIDEIN_GPU_DISCOVERY    further arguments of condor_gpu_discovery, such as -extra
-  GLIDEIN_SITE_RESOURCE    advertised as GLIDEIN_SiteResource (default GLIDEIN_SITE)
-  GLIDEIN_CVMFS            CVMFS repositories to advertise, separated by blanks, besides those that are mounted
-  GLIDEIN_JOB_SETUP        file on the node that a shell reads before each job
-  GLIDEIN_JOB_ENVIRONMENT  lines NAME=value: environment variables of every job, which the job can override
-  GLIDEIN_CONDOR_CONFIG    lines "NAME = value" for condor_config, such as STARTD_DEBUG or LOWPORT
-  GLIDEIN_IMAGE            run the whole glidein inside this image, with apptainer or singularity
-  GLIDEIN_NOTICE_TO_ALL    signals that the batch system sends as a notice to every process; jobs are started with these
-                           ignored (default: none)
-  GLIDEIN_REGISTER_S       end if the glidein has not joined the pool after this time (default 300)
-  GLIDEIN_LOST_S           end if the collector cannot be reached for this time and no job runs; 0: never (default 1200)
-  GLIDEIN_LOG_MB           size limit of the daemons' logs in the scratch directory (default 20)
-  GLIDEIN_LOG_INTERVAL_S   copy the daemons' logs in this interval while the glidein runs, too (default 0: only at the end)
-  GLIDEIN_LOG_S3           file with a signed form for the upload of the daemons' logs to an S3 bucket (default: none)
-  GLIDEIN_FAST_FAILURES    end after this number of consecutive jobs that failed within 60 s each; 0: never (default 5)
-  GLIDEIN_CHECKS           lines "NAME ARGUMENTS": executables in checks/ that the startd runs periodically
-  GLIDEIN_REQUIRE_CHECKS   names of the checks that must have passed before a job may start
-  GLIDEIN_CHECK_PERIOD_S   interval between two runs of a check (default 600)
-  GLIDEIN_CHECK_TIMEOUT_S  a check that takes longer has failed (default 60)
-
-Exit status:
-    0  idle for too long, retired, at the end of the walltime, or shut down by the pool
-   10  a setting is missing or invalid, or the user is root
-   11  a file of the payload is missing or cannot be read
-   12  the sha256 checksum of the tarball is not the expected one
-   13  the scratch directory cannot be made, has too little room, or is full
-   14  the tarball cannot be unpacked, or a file in it differs from its list
-   15  no tarball fits this node, or HTCondor cannot run on it (architecture, glibc, noexec)
-   16  the credential is missing or cannot be read
-   17  fewer GPUs than GLIDEIN_GPUS
-   18  HTCondor's daemons failed
-   19  the glidein could not join the pool in time
-   20  the tarball cannot be downloaded from its web server
-   21  GLIDEIN_IMAGE cannot be used on this node
-   30  several jobs in a row failed fast
-   31  less memory than GLIDEIN_MEMORY_MB
-   32  the host name in GLIDEIN_COLLECTOR cannot be resolved
-   33  the clock of this node is wrong
-   34  a step before HTCondor's start took too long: a file system or a server does not respond
-   35  the pool's collector does not respond
-   36  the pool's collector could not be reached for too long
-  137  glidein.sh was killed (logged by its guard)
-  129 130 131 138 140 141 143 152 153
-       stopped by HUP, INT, QUIT, USR1, USR2, PIPE, TERM, XCPU, XFSZ
-HELP
 }
