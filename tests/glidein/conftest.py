@@ -276,14 +276,11 @@ def limit_in(payload, name, seconds):
     assert changed, name
 
 
-def report_killed(glidein, number, job):
-    """Report a job whose process the kernel has killed, as job_exit does."""
-    directory = glidein.directory() / "killed" / str(number)
-    directory.mkdir()
-    if os.getuid() == 0:
-        os.chown(directory, NOBODY, NOBODY)
-    (directory / "new").write_text(job + "\n")
-    (directory / "new").rename(directory / "job")
+def wait_for_round(glidein):
+    """Wait until the glidein has renewed its token, which it does after all its checks. RENEW_S must be short."""
+    renewed = glidein.output.count("credential renewed")
+    glidein.site.credential.write_text(f"{TOKEN}{renewed}\n")
+    assert becomes(lambda: glidein.output.count("credential renewed") > renewed), glidein.output
 
 
 def job_ad(wall_s, cpus=1, code=0, ended=1795255185, told=None, more=""):

@@ -74,7 +74,6 @@ check_once() {
     wait_to_register
     used=$NOW
   fi
-  hold_killed_jobs
   watch_disk
   stop_if_signalled
   ship_logs

@@ -1,21 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# Jobs that are held because they have exhausted the memory or the disk of the glidein. The ids of such jobs are added to
-# condor_config, and the startd holds the jobs by PREEMPT and WANT_HOLD.
-#
-# Memory: HTCondor notices that the kernel has killed a job's process only where it may make control groups for jobs.
-# Elsewhere the job would leave the queue as one that ended by itself with signal 9. So:
-#   1. The starter runs job_exit after a job has ended and before it reports that to the access point.
-#   2. If the job was killed, and the kernel has counted an out-of-memory kill that belongs to no other job, job_exit writes
-#      the job's id into killed/ and waits.
-#   3. hold_killed_jobs reads the id.
-#
-# Disk: if the file system of the scratch directory is full, the daemons cannot write their logs and end. The job would start
-# again and again. watch_disk removes the reserve, which makes room for the logs, and holds the jobs that use more disk than
-# their slot has.
+# The disk. If the file system of the scratch directory is full, the daemons cannot write their logs and end, and the jobs would
+# start again and again. watch_disk removes the reserve, which makes room for the logs, and holds the jobs that use more disk
+# than their slot has. Their ids are added to condor_config. (HTCondor's policy Hold_If_Disk_Exceeded measures too late.)
 
-HOLD_S=60       # how long job_exit waits for the hold; after that the job leaves the queue as it has ended
 RESERVE_MB=2    # size of the reserve for the daemons' logs on a full disk
 RESERVE_FILES=20 # number of its files, which reserve inodes
 DISK_FULL_MB=2  # the disk is full if it has less than this free
@@ -24,97 +13,22 @@ MEASURE_S=20    # time limit to measure a file system or a directory; a file ser
 DISK_FULL_AT=   # since when the disk is full
 DISK_JOBS=' '   # the jobs that were held for that
 
-# oom_kills ROOT: print the number of processes in this process's control group (v1 or v2) that the kernel has killed because
-# the memory was exhausted; print nothing if the kernel does not count them. ROOT is empty, except in tests.
-oom_kills() {
-  {
-    cgroup_values "$1" "" memory.events
-    cgroup_values "$1" memory memory.oom_control
-  } | awk '{ for (i = 1; i < NF; i++) if ($i == "oom_kill" && $(i + 1) ~ /^[0-9]+$/ && !known) { print $(i + 1); known = 1 } }'
-}
-
-# condor_series: print the major version of HTCondor. With HTCondor 25.14.1 and an exit hook, the starter removes the job's
-# directory before it transfers the output, and the job starts again and again. The hook is used with version 23 only.
-condor_series() {
-  awk -F '[ .]' '$1 ~ /CondorVersion:$/ { print $2; exit }' "$SCRATCH/tmp/try.out"
-}
-
-# config_held_jobs: print the part of condor_config that holds jobs.
-config_held_jobs() {
-  id='strcat(TARGET.GlobalJobId, "/", string(TARGET.NumShadowStarts))'
+# config_holds: print the part of condor_config that holds jobs.
+config_holds() {
   cat <<CONFIG
-# Jobs that are held. glidein.sh adds their ids.
-GLIDEIN_KILLED_JOBS =
+# Jobs that are held because the disk is full. glidein.sh adds their ids.
 GLIDEIN_DISK_JOBS =
-GLIDEIN_HOLD_FOR_DISK = stringListMember($id, "\$(GLIDEIN_DISK_JOBS)", ",") =?= True
-PREEMPT = stringListMember($id, "\$(GLIDEIN_KILLED_JOBS)", ",") =?= True || \$(GLIDEIN_HOLD_FOR_DISK)
-WANT_HOLD = \$(PREEMPT)
-WANT_HOLD_REASON = ifThenElse(\$(GLIDEIN_HOLD_FOR_DISK), \\
-  strcat("The disk of the glidein is full, and the job uses more disk than its slot has. ", \\
-    "The slot of the job has ", string(MY.Disk / 1024), " MB: request more disk."), \\
-  strcat("The kernel killed a process of the job because the memory of the glidein was exhausted. ", \\
-    "The slot of the job has ", string(MY.Memory), " MB: request more memory."))
-# (the numbers that HTCondor's own policies use for disk and for memory)
-WANT_HOLD_SUBCODE = ifThenElse(\$(GLIDEIN_HOLD_FOR_DISK), 104, 102)
+GLIDEIN_HOLD_FOR_DISK = (stringListMember(strcat(TARGET.GlobalJobId, "/", string(TARGET.NumShadowStarts)), \\
+  "\$(GLIDEIN_DISK_JOBS)", ",") =?= True)
+PREEMPT = \$(GLIDEIN_HOLD_FOR_DISK)
+WANT_HOLD = \$(GLIDEIN_HOLD_FOR_DISK)
+WANT_HOLD_REASON = strcat("The disk of the glidein is full, and the job uses more disk than its slot has. ", \\
+  "The slot of the job has ", string(MY.Disk / 1024), " MB: request more disk.")
+# (the number that HTCondor's own policy uses)
+WANT_HOLD_SUBCODE = 104
+# A job that uses more memory than its slot has is held because "memory usage exceeded request_memory", with subcode 102.
+use POLICY : Hold_If_Memory_Exceeded
 CONFIG
-  mkdir -p "$SCRATCH/killed" || end_with 13 "the directory $SCRATCH/killed cannot be made"
-  counted=$(oom_kills "")
-  if [ -z "$counted" ] || [ "$(condor_series)" != 23 ]; then return 0; fi
-  job_exit "$counted" >"$SCRATCH/job_exit"
-  chmod 700 "$SCRATCH/job_exit"
-  cat <<CONFIG
-STARTER_JOB_HOOK_KEYWORD = GLIDEIN
-GLIDEIN_HOOK_JOB_EXIT = $SCRATCH/job_exit
-GLIDEIN_HOOK_JOB_EXIT_TIMEOUT = $((HOLD_S + 10))
-CONFIG
-}
-
-# job_exit COUNTED: print the program that the starter runs with the job's ad on standard input. COUNTED is the number of
-# out-of-memory kills before the first job.
-job_exit() {
-  cat <<PROGRAM
-#!/bin/sh
-SCRATCH='$SCRATCH'
-counted=$1
-PROGRAM
-  cat <<'PROGRAM'
-. "$SCRATCH/lib/resources.sh"
-. "$SCRATCH/lib/held_jobs.sh"
-[ "$1" != exit ] || report_killed_job
-PROGRAM
-}
-
-# report_killed_job: called by job_exit. A shell whose child was killed usually ends with status 137. Each kill belongs to one
-# job.
-report_killed_job() {
-  job=$(awk '
-    $2 != "=" { next }
-    $1 == "GlobalJobId" { id = $3 }
-    $1 == "NumShadowStarts" { starts = $3 }
-    $1 == "ExitBySignal" { by_signal = $3 }
-    $1 == "ExitSignal" { signal = $3 }
-    $1 == "ExitCode" { code = $3 }
-    END { if (by_signal == "true" ? signal == 9 : code == 137) print id "/" starts }' | tr -d '"')
-  is_job_id "$job" || return 0
-  kills=$(oom_kills "")
-  while [ "$counted" -lt "${kills:-0}" ]; do
-    counted=$((counted + 1))
-    mkdir "$SCRATCH/killed/$counted" 2>/dev/null || continue
-    printf '%s\n' "$job" >"$SCRATCH/killed/$counted/new" && mv "$SCRATCH/killed/$counted/new" "$SCRATCH/killed/$counted/job"
-    wait_for_hold
-    return 0
-  done
-}
-
-# wait_for_hold: wait until the starter, which is the parent of job_exit, has held the job. Until job_exit ends, the slot is
-# not free.
-wait_for_hold() {
-  waited=0
-  while [ "$waited" -lt "$HOLD_S" ]; do
-    grep -q "(pid:$PPID) Hold all jobs" "$SCRATCH"/log/StarterLog.* 2>/dev/null && return 0
-    sleep 1
-    waited=$((waited + 1))
-  done
 }
 
 # is_job_id TEXT: true for a GlobalJobId, a slash, and the number of times that the job was started. The text becomes part of
@@ -125,26 +39,6 @@ is_job_id() {
   */*) ;;
   *) return 1 ;;
   esac
-}
-
-# hold_killed_jobs: hold the jobs that job_exit has reported.
-hold_killed_jobs() {
-  for found in "$SCRATCH"/killed/*/job; do
-    [ -f "$found" ] || continue
-    job=$(head -n 1 "$found") || return 0
-    if is_job_id "$job"; then
-      hold_job GLIDEIN_KILLED_JOBS "$job" || return 0 # on a full disk, the next round tries again
-      log "the kernel killed a process of job $job because the memory was exhausted: the job is held"
-    fi
-    rm -f "$found"
-  done
-}
-
-# hold_job LIST ID: add a job to a list in condor_config. The startd reads it again and acts within five seconds.
-hold_job() {
-  # shellcheck disable=SC2016 # HTCondor's macro
-  { printf '%s = $(%s),%s\n' "$1" "$1" "$2" >>"$SCRATCH/condor_config"; } 2>/dev/null || return 1
-  kill -s HUP "$MASTER_PID" 2>/dev/null # the master passes it on
 }
 
 # make_reserve: allocate the room and the files that watch_disk frees. If it cannot be made, the glidein runs without it.
@@ -213,7 +107,10 @@ hold_large_jobs() {
     case $DISK_JOBS in *" $job "*) continue ;; esac
     if [ -z "$slot_kb" ] || ! is_job_id "$job"; then continue; fi
     run_limited "$MEASURE_S" is_larger "$directory" "$slot_kb" || continue
-    hold_job GLIDEIN_DISK_JOBS "$job" || return 0
+    # The startd reads the list again and acts within five seconds. On a full disk, the next round tries again.
+    # shellcheck disable=SC2016 # HTCondor's macro
+    { printf 'GLIDEIN_DISK_JOBS = $(GLIDEIN_DISK_JOBS),%s\n' "$job" >>"$SCRATCH/condor_config"; } 2>/dev/null || return 0
+    kill -s HUP "$MASTER_PID" 2>/dev/null # the master passes it on
     DISK_JOBS="$DISK_JOBS$job "
     log "job $job uses more disk than its slot has, $((slot_kb / 1024)) MB: the job is held"
   done
