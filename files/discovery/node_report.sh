@@ -236,6 +236,18 @@ report_connections() {
   done
 }
 
+# clock_offset DIRECTORY: print how many seconds the clock of a directory's server is ahead of this node's
+# clock, by the time of a new file. Print 0 if the directory is local, and nothing if no file can be written there.
+clock_offset() {
+  probe=$1/.clock.$$
+  { true >"$probe"; } 2>/dev/null || return 0
+  made=$(date -r "$probe" +%s 2>/dev/null)
+  now=$(date +%s)
+  rm -f "$probe"
+  case $made in '' | *[!0-9]*) return 0 ;; esac
+  echo $((made - now))
+}
+
 report_clock() {
   [ -z "$NODE_REPORT_DIRECTORY" ] || fact clock_offset_s "$(clock_offset "$NODE_REPORT_DIRECTORY")"
 }
@@ -306,6 +318,6 @@ part "$DISCOVERY_S" GPUs report_gpus
 part "$CVMFS_S" CVMFS report_cvmfs
 part "$PART_S" containers report_containers
 part "$PART_S" attributes report_attributes
-part "$CLOCK_S" clock report_clock
+part "$PART_S" clock report_clock
 report_connections
 fact end 0

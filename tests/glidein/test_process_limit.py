@@ -102,7 +102,7 @@ def test_a_guard_cleans_up_after_bash_has_ended_because_of_the_full_process_limi
 
 
 def lib(shell, script, *arguments):
-    text = '. "$0/report.sh"; . "$0/scratch.sh"; . "$0/summary.sh"; . "$0/daemons.sh"; '
+    text = '. "$0/report.sh"; . "$0/settings.sh"; . "$0/scratch.sh"; . "$0/summary.sh"; . "$0/daemons.sh"; '
     text += '. "$0/held_jobs.sh"; . "$0/timeouts.sh"; . "$0/stale_glideins.sh"; ' + script
     return run_lib(shell, text, *arguments).stdout
 

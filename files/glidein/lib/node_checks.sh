@@ -1,15 +1,12 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# Checks of this node. Before HTCondor is started: the memory, the collector's name, the clock, and whether the collector
-# responds. While it runs: the checks in GLIDEIN_CHECKS, which the startd runs.
+# Checks of this node. Before HTCondor is started: the memory, the collector's name, and whether the collector responds. While it runs: the checks in GLIDEIN_CHECKS, which the startd runs.
 
 NAME_S=20             # time limit for the name service
-CLOCK_S=20            # time limit for the file system with the log directory
 PING_S=10             # time limit for the collector
 PINGS=7               # number of attempts; they take a minute, in which a central manager may restart
 PING_INTERVAL_S=10
-MAX_CLOCK_OFFSET_S=300 # other machines' clocks decide whether tokens are valid and when GLIDEIN_ToDie is reached
 
 check_node() {
   for program in tar gzip sha256sum; do
@@ -19,8 +16,6 @@ check_node() {
     end_with 11 "GLIDEIN_JOB_SETUP=$GLIDEIN_JOB_SETUP is missing on this node or cannot be read"
   check_memory
   check_name
-  try_step "$CLOCK_S" check_clock ||
-    log "GLIDEIN_LOG_DIR=$GLIDEIN_LOG_DIR does not respond within $CLOCK_S s: the clock is not checked"
 }
 
 # check_memory: end if the node or the control group of this job has less than nine tenths of the jobs' memory. The rest is
@@ -57,28 +52,6 @@ check_name() {
   done
   end_with 32 "the host name in GLIDEIN_COLLECTOR=$GLIDEIN_COLLECTOR cannot be resolved on this node:" \
     "getent ahosts $host failed 3 times"
-}
-
-# check_clock: compare the clock with that of the machine that serves the log directory. With a wrong clock, tokens are invalid
-# and jobs end at the wrong time.
-check_clock() {
-  [ "$GLIDEIN_LOG_DIR" != - ] || return 0
-  offset=$(clock_offset "$GLIDEIN_LOG_DIR")
-  [ -z "$offset" ] || [ "${offset#-}" -le "$MAX_CLOCK_OFFSET_S" ] ||
-    end_with 33 "this node's clock differs by $offset s from that of the server of $GLIDEIN_LOG_DIR;" \
-      "at most $MAX_CLOCK_OFFSET_S s is allowed"
-}
-
-# clock_offset DIRECTORY: print how many seconds the clock of a directory's server is ahead of this node's
-# clock, by the time of a new file. Print 0 if the directory is local, and nothing if no file can be written there.
-clock_offset() {
-  probe=$1/.clock.$$.${SCRATCH##*.}
-  { true >"$probe"; } 2>/dev/null || return 0 # save_logs will log the reason
-  made=$(date -r "$probe" +%s 2>/dev/null)
-  now=$(date +%s)
-  rm -f "$probe"
-  case $made in '' | *[!0-9]*) return 0 ;; esac
-  echo $((made - now))
 }
 
 # check_pool: end if the collector does not respond. If it refuses the glidein, HTCondor may try again.

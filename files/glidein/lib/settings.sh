@@ -112,18 +112,18 @@ is_valid() {
   case $1 in
   [0-9]*)
     expected="a whole number of at least $1" # of at most 15 digits; the shell would read a leading zero as octal
-    case $2 in *[!0-9]* | 0?* | ????????????????*) return 1 ;; esac
+    case $2 in '' | *[!0-9]* | 0?* | ????????????????*) return 1 ;; esac
     [ "$2" -ge "$1" ]
     return
     ;;
   name)
     expected="a letter or digit, then letters, digits, '.', '_', '-'"
-    case $2 in [!A-Za-z0-9]* | *[!A-Za-z0-9._-]*) return 1 ;; esac
+    case $2 in '' | [!A-Za-z0-9]* | *[!A-Za-z0-9._-]*) return 1 ;; esac
     ;;
   path | log_dir) # not quoted in condor_config and LD_LIBRARY_PATH
     expected="an absolute path of letters, digits, blanks and /._,+@%=~-"
     case $1$2 in log_dir-) return 0 ;; esac
-    case $2 in [!/]* | *[!A-Za-z0-9\ /._,+@%=~-]*) return 1 ;; esac
+    case $2 in '' | [!/]* | *[!A-Za-z0-9\ /._,+@%=~-]*) return 1 ;; esac
     ;;
   address)
     expected="HOST or HOST:PORT"
