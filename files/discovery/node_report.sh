@@ -38,24 +38,16 @@ scratch_of_variables=$(for variable in $SCRATCH_VARIABLES; do
 done)
 
 # The functions of the glidein. In a batch job, the files' contents are in the places of the next lines.
-# shellcheck source=../glidein/lib/report.sh
-. "$NODE_REPORT_PAYLOAD/lib/report.sh"
-# shellcheck source=../glidein/lib/timeouts.sh
-. "$NODE_REPORT_PAYLOAD/lib/timeouts.sh"
+# shellcheck source=../glidein/lib/run.sh
+. "$NODE_REPORT_PAYLOAD/lib/run.sh"
 # shellcheck source=../glidein/lib/resources.sh
 . "$NODE_REPORT_PAYLOAD/lib/resources.sh"
-# shellcheck source=../glidein/lib/container_image.sh
-. "$NODE_REPORT_PAYLOAD/lib/container_image.sh"
 # shellcheck source=../glidein/lib/scratch.sh
 . "$NODE_REPORT_PAYLOAD/lib/scratch.sh"
-# shellcheck source=../glidein/lib/gpus.sh
-. "$NODE_REPORT_PAYLOAD/lib/gpus.sh"
 # shellcheck source=../glidein/lib/node.sh
 . "$NODE_REPORT_PAYLOAD/lib/node.sh"
-# shellcheck source=../glidein/lib/node_checks.sh
-. "$NODE_REPORT_PAYLOAD/lib/node_checks.sh"
-# shellcheck source=../glidein/lib/stale_glideins.sh
-. "$NODE_REPORT_PAYLOAD/lib/stale_glideins.sh"
+# shellcheck source=../glidein/lib/gpus.sh
+. "$NODE_REPORT_PAYLOAD/lib/gpus.sh"
 
 PART_S=20       # time limit of a part
 CONNECTION_S=15 # time limit of a connection

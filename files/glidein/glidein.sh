@@ -20,8 +20,7 @@ case $0 in
 */*) PAYLOAD=$(cd "${0%/*}" && pwd) ;;
 *) PAYLOAD=$(pwd) ;;
 esac
-for part in report timeouts settings resources container_image scratch logs tarball credential gpus node configure \
-  daemons held_jobs summary stale_glideins node_checks; do
+for part in run settings resources scratch node gpus install configure daemons logs summary stale_glideins; do
   if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
     echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
     exit 11

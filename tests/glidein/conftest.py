@@ -243,7 +243,7 @@ def program(site, name, body):
 
 def advance_clock(site, seconds=0):
     """Advance the clock of the site's glideins, which they read from a file after this function has been called."""
-    report = site.home / "lib" / "report.sh"
+    report = site.home / "lib" / "run.sh"
     clock = "  NOW=$((CLOCK_AT"
     if clock in report.read_text():
         ahead = f"  read -r AHEAD <'{site.root}/clock'\n  NOW=$((AHEAD + CLOCK_AT"

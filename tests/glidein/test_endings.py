@@ -55,10 +55,10 @@ def test_missing_file_of_the_payload(site, shell, name):
 
 
 def test_missing_part_of_the_script(site, shell):
-    (site.home / "lib" / "tarball.sh").unlink()
+    (site.home / "lib" / "install.sh").unlink()
     status, output = site.run(shell)
     assert status == 11
-    assert "lib/tarball.sh is missing" in output
+    assert "lib/install.sh is missing" in output
 
 
 def test_truncated_tarball(site, shell):
@@ -510,7 +510,7 @@ def test_processes_are_found_if_the_scratch_path_has_links(shell, tmp_path, name
     directory.mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
     job = subprocess.Popen(["sleep", "300"], cwd=directory, env={"PATH": "/usr/bin:/bin"})
-    script = '. "$0/report.sh"; . "$0/scratch.sh"; SCRATCH=$1; leftovers'
+    script = '. "$0/run.sh"; . "$0/scratch.sh"; SCRATCH=$1; leftovers'
     try:
         assert run_lib(shell, script, tmp_path / name).stdout.split() == [str(job.pid), "end"]
     finally:
@@ -569,7 +569,7 @@ def reasons_of_the_script():
     for part in sorted((ROOT / "files" / "glidein").rglob("*.sh")):
         text = part.read_text().replace("\\\n", "")
         calls = re.findall(
-            r"""(?:\bend_with|write_summary) (\d+) (?:"\$NOW" )?"""
+            r"""(?:\b(?:end|stop|fail)_with|write_summary) (\d+) (?:"\$NOW" )?"""
             r"""\"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
             text,
         )
@@ -602,7 +602,7 @@ def test_every_exit_status_is_documented_and_tested():
     used = {
         int(number)
         for part in (ROOT / "files" / "glidein").rglob("*.sh")
-        for number in re.findall(r"(?:end_with|write_summary|on_signal [A-Z0-9]+) (\d+)", part.read_text())
+        for number in re.findall(r"(?:_with|write_summary|on_signal [A-Z0-9]+) (\d+)", part.read_text())
     }
     tests = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     provoked = {int(number) for number in re.findall(r"(?:\.run\(.*\)|\.end\(\)|\}|output|ended|\)), (\d+), ", tests)}
@@ -662,7 +662,7 @@ def test_the_pool_password_is_moved_out_of_the_tarball(together, shell):
 
 def renew(site, shell):
     """Call renew_credential with `site.root` as the scratch directory; return its output."""
-    script = '. "$0/report.sh"; . "$0/credential.sh"; SCRATCH=$1; GLIDEIN_CREDENTIAL=$2; renew_credential'
+    script = '. "$0/run.sh"; . "$0/install.sh"; SCRATCH=$1; GLIDEIN_CREDENTIAL=$2; renew_credential'
     return run_lib(shell, script, site.root, site.credential).stdout
 
 

@@ -72,7 +72,7 @@ SETTINGS
     printf '%s\n' "$GLIDEIN_CHECKS" | grep -qx -e "$check" -e "$check .*" ||
       bad_setting "GLIDEIN_REQUIRE_CHECKS has '$check', which is not in GLIDEIN_CHECKS"
   done
-  # shellcheck disable=SC2034 # for report.sh
+  # shellcheck disable=SC2034 # for run.sh
   SETTINGS_VALID=yes # after this, each ending has a summary
 }
 

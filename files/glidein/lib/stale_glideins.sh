@@ -64,20 +64,6 @@ space_id() {
   ls -l /proc/self/ns/pid 2>/dev/null | sed -n 's/.* -> //p'
 }
 
-# start_of PID: print the start time of a process; 0 if it does not exist or is a zombie. (The name of a process may contain
-# blanks and brackets. The fields are counted after the last bracket.) It starts no process, because a process that cannot be
-# started would count as a process that does not exist.
-start_of() {
-  stat=
-  { read -r stat <"/proc/$1/stat"; } 2>/dev/null
-  # shellcheck disable=SC2086 # fields
-  set -- ${stat##*) }
-  case ${1:-X} in
-  [ZX]) echo 0 ;;
-  *) echo "${20-0}" ;;
-  esac
-}
-
 # is_stale: true if the owner of the state that was read does not run any more. An owner on another host of a shared file
 # system or in another container counts as running. An owner of another boot may run on another host of the same name; a
 # glidein writes its state every minute.
