@@ -239,8 +239,8 @@ def lib(shell, script, *arguments, **environment):
 
 @pytest.mark.parametrize(("log_mb", "cpus"), [(20, 1), (20, 128), (1, 8), (1, 2000)])
 def test_the_logs_of_all_cores_fit_into_the_limit(shell, tmp_path, log_mb, cpus):
-    settings = {"GLIDEIN_LOG_MB": str(log_mb), "GLIDEIN_CPUS": str(cpus), "SCRATCH": str(tmp_path), "NAME": "n"}
-    config = lib(shell, "config_paths", **settings)
+    settings = {"GLIDEIN_LOG_MB": str(log_mb), "GLIDEIN_CPUS": str(cpus)}
+    config = lib(shell, "SCRATCH=$1 NAME=n; config_paths", tmp_path, **settings)
     (each,) = re.findall(r"^MAX_DEFAULT_LOG = (\d+) Kb$", config, re.MULTILINE)
     assert f"MAX_PROCD_LOG = {each} Kb\n" in config
     (older,) = re.findall(r"^MAX_NUM_DEFAULT_LOG = (\d+)$", config, re.MULTILINE)
@@ -255,10 +255,9 @@ def test_rotated_logs_are_removed_above_the_limit(shell, tmp_path):
     (tmp_path / "log").mkdir()
     for name, size in (("StarterLog.slot1_1", 600), ("StarterLog.slot1_1.old", 600), ("MasterLog", 10)):
         (tmp_path / "log" / name).write_bytes(b"x" * size * 1024)
-    run = {"SCRATCH": str(tmp_path)}
-    lib(shell, "limit_logs", GLIDEIN_LOG_MB="2", **run)
+    lib(shell, "SCRATCH=$1; limit_logs", tmp_path, GLIDEIN_LOG_MB="2")
     assert len(list((tmp_path / "log").iterdir())) == 3
-    lib(shell, "limit_logs", GLIDEIN_LOG_MB="1", **run)
+    lib(shell, "SCRATCH=$1; limit_logs", tmp_path, GLIDEIN_LOG_MB="1")
     assert {path.name for path in (tmp_path / "log").iterdir()} == {"StarterLog.slot1_1", "MasterLog"}
 
 
