@@ -11,7 +11,6 @@ import os
 from typing import Any, Dict
 
 from ansible.errors import AnsibleError
-from ansible.plugins.action import ActionBase
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     read_variables,
     settings,
@@ -24,9 +23,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payloa
     tarball_list,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.plugin_utils.task_variables import TaskVariables
+from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule, TaskVariables
 
-ARGUMENT_SPEC = {"credential_only": {"type": "bool", "default": False}}
 VARIABLES = (
     "glidein_cache_dir",
     "glidein_checks_dir",
@@ -43,17 +41,13 @@ VARIABLES = (
 LISTS = {"token": "tarballs.list", "pool_password": "tarballs-pool-password.list"}
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerActionModule):
     """See the module of the same name."""
 
-    _supports_check_mode = True
-    _supports_async = False
-    TRANSFERS_FILES = False
+    ARGUMENT_SPEC = {"credential_only": {"type": "bool", "default": False}}
 
-    def run(self, tmp=None, task_vars=None):
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
-        nothing: Dict[str, Any] = {
+    def _run(self, options, task_vars):
+        result: Dict[str, Any] = {
             "error": "",
             "missing": [],
             "credential": None,
@@ -61,7 +55,6 @@ class ActionModule(ActionBase):
             "fetched": [],
             "cache": None,
         }
-        result.update(nothing, changed=False)
         try:
             result.update(self._collected(options, self._variables(task_vars), task_vars))
         except InputError as error:
