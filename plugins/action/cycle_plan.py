@@ -5,6 +5,8 @@
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import status_report, status_table
+from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import gateway_lines
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import select_hosts
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import WAITING, with_job
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import sites_of_play
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -29,7 +31,7 @@ class ActionModule(ControllerActionModule):
         elif options["lease"]:
             found = self._leased(variables, sites, tokens)
         else:
-            found = self._shown(variables, sites, tokens)
+            found = self._shown(hostvars, variables, sites, tokens)
         for step in ("plan", "lease"):
             found[step] = cycle.to_result(found.get(step, {}))
         return {"sites": sites, **found}
@@ -52,7 +54,7 @@ class ActionModule(ControllerActionModule):
         found["orders"] = cycle.orders(sites, found["lease"]["plan"], found["demand"]["supply"])
         return found
 
-    def _shown(self, variables, sites, tokens):
+    def _shown(self, hostvars, variables, sites, tokens):
         """Return the plan of the next cycle with the lines and the data of the playbook status."""
         demand = cycle.read_demand(variables, sites, tokens)
         if demand.get("failed"):
@@ -62,10 +64,12 @@ class ActionModule(ControllerActionModule):
             plan = cycle.plan_sites(variables, sites, **demand)
         if plan.get("failed"):
             raise InputError(plan["msg"])
+        warn = self._display.warning
+        gateways = select_hosts(hostvars, list(sites), ["glidein_gateway"], without=["glidein_revoked"], warn=warn)
         return {
             "demand": demand,
             "plan": plan,
-            "lines": status_table(plan, demand, sites),
+            "lines": status_table(plan, demand, sites) + gateway_lines(hostvars, gateways),
             "state": status_report(plan, demand, sites),
         }
 
