@@ -10,10 +10,9 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.glidein.ops.plugins.doc_fragments.hosts import ModuleDocFragment
 from ansible_collections.glidein.ops.plugins.filter import (
-    demand_tokens,
+    demand_server_sites,
     inventory_sites,
     job_explanation,
-    lease_limits,
     seconds,
     select_hosts,
 )
@@ -22,10 +21,9 @@ from ansible_collections.glidein.ops.plugins.filter import (
 @pytest.mark.parametrize(
     "plugin",
     [
-        demand_tokens,
+        demand_server_sites,
         inventory_sites,
         job_explanation,
-        lease_limits,
         seconds,
         select_hosts,
     ],
