@@ -20,6 +20,12 @@ extends_documentation_fragment:
   - glidein.ops.attributes.actiongroup_site
   - glidein.ops.site
 options:
+  kinds:
+    description: What to remove, of the kinds in RV(removed).
+    type: list
+    elements: str
+    choices: [orphan, version, remains, log, scratch]
+    default: [orphan, version, remains, log, scratch]
   log_days:
     description: Days after which logs that are not written any more are removed. V(0) keeps all.
     type: int
@@ -90,9 +96,9 @@ def clean_up(params, check_mode, clock=time.time):
     texts = [params["scratch"]] + [entry["scratch"] for entry in queue.site["entries"].values()]
     parents = scratch_parents(texts, account.pw_name, account.pw_dir)
     if check_mode:  # without the lock, whose file would be created
-        return find_items(queue, params["log_days"], parents, clock()), []
+        return find_items(queue, params["kinds"], params["log_days"], parents, clock()), []
     with queue.directory.lock(params["patience"]):
-        items = find_items(queue, params["log_days"], parents, clock())
+        items = find_items(queue, params["kinds"], params["log_days"], parents, clock())
         return items, remove_items(queue, items)
 
 
@@ -110,6 +116,7 @@ def summary(site, items, check_mode):
 def main():
     spec = site_argument_spec()
     spec.update(
+        kinds={"type": "list", "elements": "str", "choices": list(WORDS), "default": list(WORDS)},
         log_days={"type": "int", "default": 14},
         scratch={"type": "str", "default": "${TMPDIR:-/tmp}"},
         patience={"type": "int", "default": 120},

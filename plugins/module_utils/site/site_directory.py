@@ -141,12 +141,6 @@ class SiteDirectory:
         os.rename(self.version_dir(version), os.path.join(doomed, version))
         shutil.rmtree(doomed)
 
-    def sweep(self):
-        """Remove the remains of removals that were interrupted."""
-        for name in os.listdir(self.path):
-            if name.startswith(_REMOVED):
-                shutil.rmtree(os.path.join(self.path, name))
-
 
 def _checked_path(option, value):
     """Return an absolute path, ~ replaced. Raises InputError."""
