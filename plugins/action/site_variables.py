@@ -13,6 +13,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.h
     VARIABLES,
     host_vars_text,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profiles import load_profile
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import discovery_summary
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import (
@@ -24,7 +25,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     unknown_of_host,
     unquoted_names,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import load_profile
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 

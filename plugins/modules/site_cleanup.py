@@ -69,7 +69,7 @@ import pwd
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.cleanup import (
     find_items,
     remove_items,
@@ -123,12 +123,8 @@ def main():
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     site = module.params["site"]
-    try:
+    with failing(module, f"Site {site}: "):
         items, failed = clean_up(module.params, module.check_mode)
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {site}: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"Site {site}: {error}")
     for item, error in failed:
         module.warn(f"{item.name} could not be removed: {error}")
     left = [item for item, _error in failed]

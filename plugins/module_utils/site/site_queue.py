@@ -11,11 +11,11 @@ import time
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.site.drain_file import read_drains
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import log_times
 from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import queue_result, sort_jobs
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import (
     SiteDirectory,
+    read_drains,
     recorded_names,
     version_usage,
 )
