@@ -106,10 +106,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.drains import (
     with_drain,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, NotDeployedError, failing
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import newest_first
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import read_drains, write_drains
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import (
+    SiteQueue,
+    site_argument_spec,
+    state_counts,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 

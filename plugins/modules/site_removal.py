@@ -53,8 +53,11 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, failing
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import (
+    SiteQueue,
+    site_argument_spec,
+    state_counts,
+)
 
 INTERVAL_S = 2
 
