@@ -6,6 +6,7 @@
 import difflib
 import os
 import re
+from typing import Any, Dict
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
@@ -66,7 +67,7 @@ class ActionModule(ControllerActionModule):
         proposal.notes += self._misnamed(task_vars["hostvars"], host) + options["notes"]
         text = host_vars_text(proposal, facts, host)
         current = self._current(task_vars, file)
-        result = {
+        result: Dict[str, Any] = {
             "variables": proposal.variables,
             "entries": proposal.entries,
             "text": text,
