@@ -16,7 +16,6 @@ from .periodic import Every
 from .pool.job_lookup import JobLookup
 from .pool.pool_state import PoolState
 from .pool.queries import Queries
-from .pool.removals import Removals
 from .pool.requested_attributes import RequestedAttributes
 from .rate_limit import RateLimit
 from .result_cache import ResultCache
@@ -71,7 +70,6 @@ class Server:
         self.queries = Queries()
         self.jobs = JobLookup(settings, self.queries.run)
         self.pool_state = PoolState(settings, clock)
-        self.removals = Removals(clock)
         self.requested_attributes = RequestedAttributes(clock)
 
         self.rate = RateLimit(settings.max_requests_per_minute)

@@ -5,7 +5,7 @@
 
 Before jobs are given out, assess() evaluates the demand, the queues and the history. At the end, apply() corrects the
 items. The limit for unproven glideins is a limit like the others: the jobs that it excludes go to other entries at
-once. The rules, in the order of docs/plan.md: unproven glideins and black holes, cancel delay, removed jobs, overdue
+once. The rules, in the order of docs/plan.md: unproven glideins and black holes, cancel delay, overdue
 glideins, demand sanity, queue sanity.
 """
 
@@ -85,34 +85,29 @@ class Findings(NamedTuple):
     """The findings of the guard before jobs are given out.
 
     unproven: {(site, entry): UnprovenLimit}; hold: Hold or None; doubts: {site: why its queue is not believed};
-    removed: idle jobs that were removed, if that is why none is left; notes: all of it as text.
+    notes: all of it as text.
     """
 
     unproven: Dict[Path, UnprovenLimit]
     hold: Optional[Hold]
     doubts: Dict[str, str]
-    removed: float
     notes: List[str]
 
 
-NO_FINDINGS = Findings({}, None, {}, 0, [])
+NO_FINDINGS = Findings({}, None, {}, [])
 
 
 def assess(shapes: Shapes, pool: Pool, guard: Optional[Guard], now_s: float) -> Tuple[Shapes, Findings]:
     """Return (the shapes with their overdue glideins, Findings). guard: of plan_options, or None."""
     if not guard:
         return shapes, NO_FINDINGS
-    removed = _removed_jobs(pool.idle, pool.idle_history, pool.removals, guard, now_s)
-    hold = None if removed else _demand_hold(pool.idle, pool.idle_history, guard, now_s)
+    hold = _demand_hold(pool.idle, pool.idle_history, guard, now_s)
     unproven = _unproven_limits(shapes, guard, now_s)
     shapes = _with_overdue(shapes, guard, now_s)
     doubts = _queue_doubts(shapes, guard, pool.supply_age_s, now_s)
     notes = [hold.text] if hold else []
     notes += [f"{site}: {text}" for site, text in sorted(doubts.items())]
-    if removed:
-        jobs = "job was" if removed == 1 else "jobs were"
-        notes.append(f"{removed} idle {jobs} removed, and none is left: queued glideins are withdrawn")
-    return shapes, Findings(unproven, hold, doubts, removed, notes)
+    return shapes, Findings(unproven, hold, doubts, notes)
 
 
 def withdraw(shapes: Shapes, findings: Findings) -> Shapes:
@@ -153,8 +148,6 @@ def apply(
     guard = settings["guard"]
     if not guard:
         return items, {}
-    if findings.removed:
-        guard = dict(guard, cancel_delay_s=0)
     held_back: Dict[str, int] = {}
     items = _order_nothing_at_doubtful_queues(items, findings)
     keeps_more = False
@@ -360,20 +353,6 @@ def _demand_hold(idle: int, history: List[Reading], guard: Guard, now_s: float) 
     if idle > _JUMP_FACTOR * before:
         return Hold(_JUMP, f"the demand jumped from {min(recent):.0f} to {idle} idle jobs: nothing is added {until}")
     return None
-
-
-def _removed_jobs(idle: int, history: List[Reading], removals: List[Reading], guard: Guard, now_s: float) -> float:
-    """Return how many idle jobs were removed lately, if that is why none is left; else 0.
-
-    removals: [[epoch, jobs]], as the schedds count them. Most of the jobs that waited must be among them: others that
-    have started may come back.
-    """
-    if idle:
-        return 0
-    span_s = max(guard["hold_readings"] * _READING_S, guard["cancel_delay_s"])
-    waited = _readings_since(sorted(history), now_s, span_s)
-    removed = sum(jobs for time_s, jobs in removals if now_s - span_s - _READING_S < time_s <= now_s)
-    return removed if removed and 2 * removed >= max(waited, default=0) else 0
 
 
 def _queued_in_hold(item: "PlanItem", shape: EntryShape, hold: Hold) -> int:
