@@ -6,30 +6,15 @@ DOCUMENTATION = r"""
 name: demand_server_sites
 short_description: Collect the tokens and the limits of sites for the demand server
 version_added: 0.1.0
-author:
-  - the glidein.ops authors (@glidein-ops)
 description:
   - This is internal and may change in any version.
-  - Returns C(glidein_demand_token) of each host that is not revoked, and how many jobs the glideins of each site can
-    run at once by C(glidein_entries) and C(glidein_limits). Each job takes at least one core of a glidein. The demand
-    server grants a site no lease on more jobs. Hosts without the variable are left out.
+  - Returns two mappings by the names of the sites. C(tokens) has C(glidein_demand_token) of hosts that are not revoked.
+    C(lease_limits) is how many jobs the glideins of each site can run at once by C(glidein_entries) and
+    C(glidein_limits), each on at least one core; the demand server grants no lease on more.
   - A variable that cannot be read is an error.
 extends_documentation_fragment:
   - glidein.ops.hosts
 positional: hosts
-"""
-
-EXAMPLES = r"""
-- name: Show how many jobs each site can hold leases on
-  ansible.builtin.debug:
-    msg: "{{ (hostvars | glidein.ops.demand_server_sites(groups['glidein_sites'])).lease_limits }}"
-"""
-
-RETURN = r"""
-_value:
-  description:
-    - C(tokens) and C(lease_limits), mappings by the names of the sites.
-  type: dict
 """
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import demand_server_sites

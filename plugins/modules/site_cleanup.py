@@ -16,7 +16,8 @@ extends_documentation_fragment:
   - glidein.ops.site
 options:
   kinds:
-    description: What to remove, of the kinds in RV(removed).
+    description: What to remove. V(orphan) is queued glideins of entries or shapes that are not configured. V(remains)
+      is directories of interrupted runs.
     type: list
     elements: str
     choices: [orphan, version, remains, log, scratch]
