@@ -41,7 +41,9 @@ orders:
   returned: with O(lease)
   type: dict
 lines:
-  description: The table of the playbook C(status).
+  description:
+    - The table of the playbook C(status). Its section on gateways is made of the variables C(status_gateway) and
+      C(gateway_connection) of the hosts, the results of C(gateway status) on the login node and from the access point.
   returned: without O(lease)
   type: list
   elements: str

@@ -119,7 +119,7 @@ import io
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.file_tree import Tree, link_target, replace_link
 
 SOURCE_SPEC = {
@@ -190,10 +190,8 @@ def _install(tree, sent):
 def main():
     spec = dict(ARGUMENT_SPEC, sent={"type": "dict", "options": SENT_SPEC})
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    try:
+    with failing(module):
         result = install(module.params, module.check_mode)
-    except GlideinError as error:
-        module.fail_json(msg=str(error), **error.details())
     module.exit_json(**result)
 
 

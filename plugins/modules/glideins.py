@@ -189,7 +189,7 @@ report:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.apply import (
     QueueUpdate,
     failure_message,
@@ -212,7 +212,7 @@ def update_queue(params, check_mode):
 
     if check_mode:
         return decide()
-    # The current version is read under the lock: payload_versions removes versions under the same lock.
+    # The current version is read under the lock: site_cleanup removes versions under the same lock.
     with queue.directory.lock():
         update = decide()
         if update.scripts:
@@ -261,10 +261,8 @@ def main():
         fail_on_error={"type": "bool", "default": True},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    try:
+    with failing(module, f"Site {module.params['site']}: "):
         update = update_queue(module.params, module.check_mode)
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
     result = update.result(acted=not module.check_mode)
     if result["report"] is not None:
         result["report"]["summaries"] = summaries(module.params, update.queue)

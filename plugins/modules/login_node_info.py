@@ -49,13 +49,37 @@ error:
   type: str
 """
 
+import json
 import os
 import shutil
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.python_version import describe_python
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, OutputError
+
+KEYS = ("python", "machine", "libc")
+
+# Runs in any Python, however old.
+_PROGRAM = """
+import json, platform, sys
+libc, version = platform.libc_ver()
+print(json.dumps(["%d.%d" % sys.version_info[:2], platform.machine(), version if libc == "glibc" else ""]))
+"""
+
+
+def describe_python(python, runner):
+    """Return {"python": "3.13", "machine": "x86_64", "libc": "2.41", or "" without glibc} of a Python.
+
+    python: command or path; runner: Runner. Raises CommandError, or OutputError for a command that is not a Python.
+    """
+    text = runner.run_with_input([python, "-"], _PROGRAM)
+    try:
+        values = json.loads(text)
+    except ValueError:
+        values = None
+    if not (isinstance(values, list) and len(values) == len(KEYS) and all(isinstance(each, str) for each in values)):
+        raise OutputError(f"{python} is not a Python: it printed {text[:100]!r}.")
+    return dict(zip(KEYS, values))
 
 
 def main():

@@ -93,7 +93,7 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.node_probe import (
     NodeProbe,
     longest_wait_s,
@@ -139,12 +139,8 @@ def main():
         script={"type": "str", "required": True},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    try:
+    with failing(module, f"Site {module.params['site']}: ", "a file of the probe cannot be written or removed: "):
         result = run(module)
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: a file of the probe cannot be written or removed: {error}")
     module.exit_json(**result)
 
 

@@ -111,17 +111,15 @@ queue:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
 
 
 def main():
     module = AnsibleModule(argument_spec=site_argument_spec(), supports_check_mode=True)
-    try:
+    with failing(module, f"Site {module.params['site']}: "):
         site_queue = SiteQueue(module.params)
         queue = dict(site_queue.read()[1], files=site_queue.files())
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
     module.exit_json(changed=False, queue=queue)
 
 

@@ -43,7 +43,7 @@ summary:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, failing
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -131,13 +131,11 @@ def main():
         supports_check_mode=True,
     )
     params = module.params
-    try:
+    with failing(module, "The glideins cannot be retired: "):
         for option in ("site", "entry"):
             if params[option] is not None and not is_name(params[option]):
                 raise InputError(invalid(option, params[option], NAME_RULE))
         found, accepting, missing = retire(params, module.check_mode, Condor())
-    except GlideinError as error:
-        module.fail_json(msg=f"The glideins cannot be retired: {error}", **error.details())
     if accepting and not module.check_mode:
         module.fail_json(
             msg=f"{len(accepting)} glideins of {params['site']} still accept jobs after {params['patience']} s: "

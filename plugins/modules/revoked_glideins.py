@@ -36,7 +36,7 @@ summary:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
 from ansible_collections.glidein.ops.plugins.module_utils.pool.retirement import Retirement
 from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations import (
@@ -84,12 +84,8 @@ def main():
         },
         supports_check_mode=True,
     )
-    try:
+    with failing(module, "The glideins of revoked sites cannot be removed: "):
         reports = retire(module.params, module.check_mode, Condor())
-    except GlideinError as error:
-        module.fail_json(msg=f"The glideins of revoked sites cannot be removed: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"The glideins of revoked sites cannot be removed: {error}")
     summary = [sentence(site, report, module.check_mode) for site, report in sorted(reports.items())]
     result = {"changed": any(report["changed"] for report in reports.values()), "sites": reports, "summary": summary}
     if any(report["errors"] for report in reports.values()):

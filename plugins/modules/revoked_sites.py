@@ -64,7 +64,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import make_private_directory
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, failing
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
 from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations import (
@@ -127,12 +127,8 @@ def main():
         },
         supports_check_mode=True,
     )
-    try:
+    with failing(module, "The revocations cannot be recorded: "):
         result = record(module.params, module.check_mode, Condor())
-    except GlideinError as error:
-        module.fail_json(msg=f"The revocations cannot be recorded: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"The revocations cannot be recorded: {error}")
     module.exit_json(**result)
 
 

@@ -15,6 +15,13 @@ extends_documentation_fragment:
   - glidein.ops.attributes.diff
   - glidein.ops.site
 options:
+  kinds:
+    description: What to remove. V(orphan) is queued glideins of entries or shapes that are not configured. V(remains)
+      is directories of interrupted runs.
+    type: list
+    elements: str
+    choices: [orphan, version, remains, log, scratch]
+    default: [orphan, version, remains, log, scratch]
   log_days:
     description: Days after which logs that are not written any more are removed. V(0) keeps all.
     type: int
@@ -44,7 +51,7 @@ import pwd
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.cleanup import (
     find_items,
     remove_items,
@@ -71,9 +78,9 @@ def clean_up(params, check_mode, clock=time.time):
     texts = [params["scratch"]] + [entry["scratch"] for entry in queue.site["entries"].values()]
     parents = scratch_parents(texts, account.pw_name, account.pw_dir)
     if check_mode:  # without the lock, whose file would be created
-        return find_items(queue, params["log_days"], parents, clock()), []
+        return find_items(queue, params["kinds"], params["log_days"], parents, clock()), []
     with queue.directory.lock(params["patience"]):
-        items = find_items(queue, params["log_days"], parents, clock())
+        items = find_items(queue, params["kinds"], params["log_days"], parents, clock())
         return items, remove_items(queue, items)
 
 
@@ -91,18 +98,15 @@ def summary(site, items, check_mode):
 def main():
     spec = site_argument_spec()
     spec.update(
+        kinds={"type": "list", "elements": "str", "choices": list(WORDS), "default": list(WORDS)},
         log_days={"type": "int", "default": 14},
         scratch={"type": "str", "default": "${TMPDIR:-/tmp}"},
         patience={"type": "int", "default": 120},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     site = module.params["site"]
-    try:
+    with failing(module, f"Site {site}: "):
         items, failed = clean_up(module.params, module.check_mode)
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {site}: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"Site {site}: {error}")
     for item, error in failed:
         module.warn(f"{item.name} could not be removed: {error}")
     left = [item for item, _error in failed]

@@ -98,11 +98,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.drains import (
     renewed,
     with_drain,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError, NotDeployedError
-from ansible_collections.glidein.ops.plugins.module_utils.site.drain_file import read_drains, write_drains
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, NotDeployedError, failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import newest_first
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import read_drains, write_drains
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import (
+    SiteQueue,
+    site_argument_spec,
+    state_counts,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 
@@ -230,12 +233,8 @@ def main():
         patience={"type": "int", "default": 120},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    try:
+    with failing(module, f"Site {module.params['site']}: "):
         result = run(module.params, module.check_mode)
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: {error}")
     header = f"drains of {module.params['site']}"
     headers = {"before_header": header, "after_header": header}
     diff = dict(headers, before=result.pop("before"), after=result.pop("after"))

@@ -151,7 +151,7 @@ import os
 import pwd
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_facts import read_site
 
 
@@ -167,10 +167,8 @@ def main():
         supports_check_mode=True,
     )
     user = pwd.getpwuid(os.geteuid())
-    try:
+    with failing(module):
         facts = read_site(module.params, user.pw_name, user.pw_dir, user.pw_shell, os.environ)
-    except GlideinError as error:
-        module.fail_json(msg=str(error), **error.details())
     module.exit_json(changed=False, facts=facts)
 
 

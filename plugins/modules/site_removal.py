@@ -35,9 +35,12 @@ import tempfile
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import (
+    SiteQueue,
+    site_argument_spec,
+    state_counts,
+)
 
 INTERVAL_S = 2
 
@@ -103,12 +106,8 @@ def main():
     spec = site_argument_spec()
     spec.update(cancel_running={"type": "bool", "default": False}, patience={"type": "int", "default": 120})
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    try:
+    with failing(module, f"Site {module.params['site']}: ", "the directory cannot be removed: "):
         result = remove(module.params, module.check_mode)
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: the directory cannot be removed: {error}")
     module.exit_json(**result)
 
 

@@ -70,7 +70,7 @@ import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, failing
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
 from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations import (
@@ -141,12 +141,8 @@ def main():
         },
         supports_check_mode=True,
     )
-    try:
+    with failing(module, "The tokens cannot be updated: "):
         result = run(module.params, module.check_mode, Condor())
-    except GlideinError as error:
-        module.fail_json(msg=f"The tokens cannot be updated: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"The tokens cannot be updated: {error}")
     module.exit_json(**result)
 
 

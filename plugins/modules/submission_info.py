@@ -48,7 +48,7 @@ logs:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import (
     check_job_id,
     ending,
@@ -98,12 +98,8 @@ def main():
     spec = site_argument_spec()
     spec.update(job_id={"type": "str", "required": True}, log_lines={"type": "int", "default": 100})
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    try:
+    with failing(module, f"Site {module.params['site']}: ", "a log cannot be read: "):
         result = read_submission(module.params)
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: a log cannot be read: {error}")
     module.exit_json(changed=False, **result)
 
 

@@ -104,7 +104,7 @@ import re
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import make_private_directory, read_or_none
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, failing
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
 from ansible_collections.glidein.ops.plugins.module_utils.pool.gateway_files import (
     installed_gateway_items,
@@ -217,14 +217,10 @@ def main():
         },
         supports_check_mode=True,
     )
-    try:
+    with failing(module, "The tarballs cannot be built: "):
         result = build(module.params, module.check_mode, Condor())
         for text in result.pop("warnings", []):
             module.warn(text)
-    except GlideinError as error:
-        module.fail_json(msg=f"The tarballs cannot be built: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"The tarballs cannot be built: {error}")
     module.exit_json(**result)
 
 

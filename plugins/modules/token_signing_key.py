@@ -36,7 +36,7 @@ RETURN = r""" # """
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, failing
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor, NotInstalledError
 from ansible_collections.glidein.ops.plugins.module_utils.pool.signing_keys import (
@@ -94,12 +94,8 @@ def main():
         required_if=[("state", "rotated", ("site",))],
         supports_check_mode=True,
     )
-    try:
+    with failing(module, "The signing key: "):
         before, after, removed = run(module.params, module.check_mode, Condor())
-    except GlideinError as error:
-        module.fail_json(msg=f"The signing key: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"The signing key: {error}")
     module.exit_json(
         changed=before != after or bool(removed),
         current=after["current"],
