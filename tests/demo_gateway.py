@@ -88,7 +88,7 @@ def show_gateway():
     remote = ("HTCondor carries it to the gateway (Condor-C):", "The gateway submits it to Slurm (blahp):")
     show_pilot(cluster, remote, (f"condor_q -nobatch -name {GATEWAY} -allusers", "glidein .* [IR] "))
     status = demo.playbook("status", "-l", "cluster,slurm", inventories=INVENTORIES)
-    say("The status of site and gateway:", shown(status), shown(status, "List the gateways"))
+    say("The status of site and gateway:", shown(status))
     options = " ".join(f"-i inventories/{name}" for name in INVENTORIES)
     demo.show_commands(
         server.url,

@@ -6,29 +6,22 @@
 import fcntl
 import os
 
-from ansible.plugins.action import ActionBase
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.file_tree import FileTreeError, sha256_of
-
-ARGUMENT_SPEC = {
-    "src": {"type": "str", "required": True},
-    "dest": {"type": "path", "required": True},
-    "sha256": {"type": "str", "required": True},
-}
+from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerActionModule):
     """See the module of the same name."""
 
-    _supports_check_mode = True
-    _supports_async = False
-    TRANSFERS_FILES = False
+    ARGUMENT_SPEC = {
+        "src": {"type": "str", "required": True},
+        "dest": {"type": "path", "required": True},
+        "sha256": {"type": "str", "required": True},
+    }
 
-    def run(self, tmp=None, task_vars=None):
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+    def _run(self, options, task_vars):
         dest = os.path.abspath(options["dest"])
-        result.update(changed=False, dest=dest)
+        result = {"changed": False, "dest": dest}
         if self._task.check_mode:
             return dict(result, changed=not _has(dest, options["sha256"]))
         try:
@@ -40,10 +33,8 @@ class ActionModule(ActionBase):
                     self._fetch(options, dest, task_vars)
                     result["changed"] = True
                 os.chmod(dest, 0o600)
-        except GlideinError as error:
-            result.update(failed=True, msg=str(error))
         except OSError as error:
-            result.update(failed=True, msg=f"{error.filename or dest} on the controller: {error.strerror}")
+            raise FileTreeError(f"{error.filename or dest} on the controller: {error.strerror}") from error
         return result
 
     def _remedy(self, task_vars):

@@ -3,47 +3,38 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The action plugin that plans the glideins of all hosts of the play, and leases the jobs that they are meant for."""
 
-from ansible.plugins.action import ActionBase
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import status_report, status_table
+from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import gateway_lines
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import select_hosts
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import WAITING, with_job
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import sites_of_play
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-
-ARGUMENT_SPEC = {
-    "lease": {"type": "bool", "default": True},
-    "job": {"type": "str"},
-}
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerActionModule):
     """See the module of the same name."""
 
-    _supports_check_mode = True
-    _supports_async = False
+    ARGUMENT_SPEC = {
+        "lease": {"type": "bool", "default": True},
+        "job": {"type": "str"},
+    }
     _requires_connection = False
-    TRANSFERS_FILES = False
 
-    def run(self, tmp=None, task_vars=None):
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+    def _run(self, options, task_vars):
         hostvars = task_vars["hostvars"]
         variables = hostvars[task_vars["inventory_hostname"]]
         sites, tokens = sites_of_play(hostvars, task_vars["ansible_play_hosts"])
-        try:
-            if options["job"]:
-                found = self._explained(variables, sites, tokens, options["job"])
-            elif options["lease"]:
-                found = self._leased(variables, sites, tokens)
-            else:
-                found = self._shown(variables, sites, tokens)
-        except GlideinError as error:
-            # With the line break at the end, Ansible prints the message without quoting and folding it.
-            text = "\n".join([*error.problems, ""]) if isinstance(error, InputError) else str(error)
-            return dict(result, failed=True, msg=text)
+        if options["job"]:
+            found = self._explained(variables, sites, tokens, options["job"])
+        elif options["lease"]:
+            found = self._leased(variables, sites, tokens)
+        else:
+            found = self._shown(hostvars, variables, sites, tokens)
         for step in ("plan", "lease"):
             found[step] = cycle.to_result(found.get(step, {}))
-        return dict(result, changed=False, sites=sites, **found)
+        return {"sites": sites, **found}
 
     def _leased(self, variables, sites, tokens):
         """Return the plan of a cycle and the orders of the hosts. Without demand or plan there are no orders."""
@@ -63,7 +54,7 @@ class ActionModule(ActionBase):
         found["orders"] = cycle.orders(sites, found["lease"]["plan"], found["demand"]["supply"])
         return found
 
-    def _shown(self, variables, sites, tokens):
+    def _shown(self, hostvars, variables, sites, tokens):
         """Return the plan of the next cycle with the lines and the data of the playbook status."""
         demand = cycle.read_demand(variables, sites, tokens)
         if demand.get("failed"):
@@ -73,10 +64,12 @@ class ActionModule(ActionBase):
             plan = cycle.plan_sites(variables, sites, **demand)
         if plan.get("failed"):
             raise InputError(plan["msg"])
+        warn = self._display.warning
+        gateways = select_hosts(hostvars, list(sites), ["glidein_gateway"], without=["glidein_revoked"], warn=warn)
         return {
             "demand": demand,
             "plan": plan,
-            "lines": status_table(plan, demand, sites),
+            "lines": status_table(plan, demand, sites) + gateway_lines(hostvars, gateways),
             "state": status_report(plan, demand, sites),
         }
 

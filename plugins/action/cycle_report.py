@@ -3,25 +3,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The action plugin that reports a cycle to the demand server, summarizes it, and sets its statistics."""
 
-from ansible.plugins.action import ActionBase
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import cycle_summary
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import results_of_play, site_reports
+from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
-ARGUMENT_SPEC = {"fail_on_error": {"type": "bool", "default": False}}
 
-
-class ActionModule(ActionBase):
+class ActionModule(ControllerActionModule):
     """See the module of the same name."""
 
-    _supports_check_mode = True
-    _supports_async = False
+    ARGUMENT_SPEC = {"fail_on_error": {"type": "bool", "default": False}}
     _requires_connection = False
-    TRANSFERS_FILES = False
 
-    def run(self, tmp=None, task_vars=None):
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+    def _run(self, options, task_vars):
         hostvars = task_vars["hostvars"]
         planned = task_vars["cycle_plan"]
         sites, demand = planned["sites"], planned["demand"]
@@ -35,12 +29,10 @@ class ActionModule(ActionBase):
         summary = cycle_summary(sites, glideins, demand, plan, lease, errors, check_mode)
         outcome = {key: summary[key] for key in ("submitted", "cancelled", "problems")}
         no_plan = bool(demand.get("failed") or plan.get("failed"))
-        return dict(
-            result,
-            changed=False,
-            lines=summary["lines"],
-            problems=summary["problems"],
-            failed_cycle=no_plan or (options["fail_on_error"] and bool(summary["problems"])),
+        return {
+            "lines": summary["lines"],
+            "problems": summary["problems"],
+            "failed_cycle": no_plan or (options["fail_on_error"] and bool(summary["problems"])),
             # As of set_stats: for the callback glidein.ops.play_outcome, and in AWX an artifact of the job.
-            ansible_stats={"data": {"cycle_outcome": outcome}, "per_host": False, "aggregate": False},
-        )
+            "ansible_stats": {"data": {"cycle_outcome": outcome}, "per_host": False, "aggregate": False},
+        }

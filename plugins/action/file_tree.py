@@ -8,55 +8,46 @@ import os
 import tempfile
 
 from ansible import constants
-from ansible.plugins.action import ActionBase
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.file_tree import (
     collect,
     manifest_of,
     version_of,
     write_archive,
 )
-from ansible_collections.glidein.ops.plugins.modules.file_tree import ARGUMENT_SPEC
+from ansible_collections.glidein.ops.plugins.modules import file_tree
+from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
 # A smaller archive travels with the module's arguments, which saves making and removing a temporary file.
 LARGEST_ARGUMENT_BYTES = 1 << 18
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerActionModule):
     """See the module of the same name."""
 
-    _supports_check_mode = True
-    _supports_async = False
-    TRANSFERS_FILES = False
+    ARGUMENT_SPEC = file_tree.ARGUMENT_SPEC
 
-    def run(self, tmp=None, task_vars=None):
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+    def _run(self, options, task_vars):
         # The target's ~ is expanded there, not here.
         options["path"] = self._task.args["path"]
-        try:
-            files = collect([self._found(source) for source in options["sources"]], options["file_mode"])
-            manifest = manifest_of(files)
-            sent = {"manifest": manifest}
-            if self._task.diff:
-                sent["shown"] = sorted(name for name, item in files.items() if item.get("diff"))
-            if options["versioned"]:
-                sent["version"] = version_of(manifest, options["key"])
-            arguments = dict(options, sources=[])
-            found = self._module(arguments, sent, task_vars)
-            missing = found.pop("missing", [])
-            if missing and not self._task.check_mode:
-                found = self._send(arguments, sent, {name: files[name] for name in missing}, task_vars)
-            before = found.pop("before", {})
-            result.update(found)
-            if before:
-                path = found["path"]
-                result["diff"] = [found["diff"], *(_lines(path, name, before[name], files[name]) for name in before)]
-        except GlideinError as error:
-            result.update(error.details(), failed=True, msg=str(error))
+        files = collect([self._found(source) for source in options["sources"]], options["file_mode"])
+        manifest = manifest_of(files)
+        sent = {"manifest": manifest}
+        if self._task.diff:
+            sent["shown"] = sorted(name for name, item in files.items() if item.get("diff"))
+        if options["versioned"]:
+            sent["version"] = version_of(manifest, options["key"])
+        arguments = dict(options, sources=[])
+        found = self._module(arguments, sent, task_vars)
+        missing = found.pop("missing", [])
+        if missing and not self._task.check_mode:
+            found = self._send(arguments, sent, {name: files[name] for name in missing}, task_vars)
+        before = found.pop("before", {})
+        if before:
+            path = found["path"]
+            found["diff"] = [found["diff"], *(_lines(path, name, before[name], files[name]) for name in before)]
         if not self._task.diff:
-            result.pop("diff", None)
-        return result
+            found.pop("diff", None)
+        return found
 
     def _found(self, source):
         """Return a source with the path of its file as Ansible looks for it: next to the role and the playbook, too."""

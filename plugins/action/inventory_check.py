@@ -4,7 +4,6 @@
 """The action plugin that checks the variables of all hosts before the first change of a deployment."""
 
 from ansible.errors import AnsibleError
-from ansible.plugins.action import ActionBase
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_check import (
     hosts_without_token,
     inventory_errors,
@@ -17,26 +16,21 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import credential_expires
-from ansible_collections.glidein.ops.plugins.plugin_utils.task_variables import TaskVariables
-
-ARGUMENT_SPEC = {"prefix": {"type": "str"}, "names": {"type": "list", "elements": "str", "default": []}}
+from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule, TaskVariables
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerActionModule):
     """See the module of the same name."""
 
-    _supports_check_mode = True
-    _supports_async = False
+    ARGUMENT_SPEC = {"prefix": {"type": "str"}, "names": {"type": "list", "elements": "str", "default": []}}
     _requires_connection = False
-    TRANSFERS_FILES = False
 
-    def run(self, tmp=None, task_vars=None):
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+    def _run(self, options, task_vars):
         prefix, names = options["prefix"], options["names"]
         errors = self._errors_of_host(prefix, names, task_vars) if prefix else self._errors(task_vars)
-        # With the line break at the end, Ansible prints the message without quoting and folding it.
-        return dict(result, changed=False, failed=bool(errors), msg="\n".join([*errors, ""]) if errors else "")
+        if errors:
+            raise InputError(errors)
+        return {}
 
     def _errors_of_host(self, prefix, names, task_vars):
         """Return the errors of the variables of this host that begin with the prefix or have one of the names."""

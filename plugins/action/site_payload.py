@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action plugin that collects what a deployment installs on a login node, with all errors of its variables.
+"""The action plugin that collects what a deployment or a gateway installs on a login node, with all errors.
 
 The task is delegated to the central manager, from which the list of tarballs and the token come.
 """
@@ -11,7 +11,7 @@ import os
 from typing import Any, Dict
 
 from ansible.errors import AnsibleError
-from ansible.plugins.action import ActionBase
+from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import gateway_catalogue, gateway_tarball
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     read_variables,
     settings,
@@ -24,9 +24,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payloa
     tarball_list,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.plugin_utils.task_variables import TaskVariables
+from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule, TaskVariables
 
-ARGUMENT_SPEC = {"credential_only": {"type": "bool", "default": False}}
 VARIABLES = (
     "glidein_cache_dir",
     "glidein_checks_dir",
@@ -40,30 +39,41 @@ VARIABLES = (
     "glidein_tarball_file",
     "glidein_tarball_url",
 )
+GATEWAY_VARIABLES = (
+    "glidein_cache_dir",
+    "glidein_gateway_routes",
+    "glidein_gateway_ssh",
+    "glidein_gateway_submit_host",
+    "glidein_platforms",
+    "glidein_site",
+)
 LISTS = {"token": "tarballs.list", "pool_password": "tarballs-pool-password.list"}
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerActionModule):
     """See the module of the same name."""
 
-    _supports_check_mode = True
-    _supports_async = False
-    TRANSFERS_FILES = False
+    ARGUMENT_SPEC = {
+        "credential_only": {"type": "bool", "default": False},
+        "gateway": {"type": "bool", "default": False},
+        "machine": {"type": "str"},
+    }
 
-    def run(self, tmp=None, task_vars=None):
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
-        nothing: Dict[str, Any] = {
+    def _run(self, options, task_vars):
+        result: Dict[str, Any] = {
             "error": "",
             "missing": [],
             "credential": None,
             "sources": [],
             "fetched": [],
             "cache": None,
+            "catalogue": None,
         }
-        result.update(nothing, changed=False)
         try:
-            result.update(self._collected(options, self._variables(task_vars), task_vars))
+            if options["gateway"]:
+                result.update(self._of_gateway(options, task_vars))
+            else:
+                result.update(self._collected(options, self._variables(task_vars), task_vars))
         except InputError as error:
             result["error"] = "\n".join(error.problems)
         # The task has no_log: Ansible would hide any other error.
@@ -73,14 +83,11 @@ class ActionModule(ActionBase):
 
     def _collected(self, options, site, task_vars):
         """Return what is installed. Raises InputError."""
-        managers = task_vars["groups"].get("glidein_central_manager") or [None]
+        manager, tarball_dir = _central_manager(task_vars)
         is_token, supplied = site["glidein_credential"] == "token", site["glidein_tarball_file"]
-        owner = f"{site['glidein_site']}-supplied" if supplied else managers[0]
+        owner = f"{site['glidein_site']}-supplied" if supplied else manager
         # Deployment and host are in the path because one controller may serve several pools.
         cache = os.path.join(os.path.expanduser(site["glidein_cache_dir"]), f"{site['glidein_deployment']}-{owner}")
-        # The variable of the role tarball.
-        of_manager = task_vars["hostvars"][managers[0]] if managers[0] else {}
-        tarball_dir = read_variables(managers[0], of_manager, "tarball_dir")[0] or "/var/lib/glidein-ops"
         list_path = os.path.join(cache if supplied else tarball_dir, LISTS[site["glidein_credential"]])
         token_path = os.path.join(tarball_dir, "tokens", site["glidein_site"])
         central = {}
@@ -88,14 +95,17 @@ class ActionModule(ActionBase):
             central["glidein_tarball_file"] = list_path
         if is_token and not site["glidein_credential_file"]:
             central["glidein_credential_file"] = token_path
-        contents = self._central_files(central, managers[0], task_vars)
-        missing = [path for path in central.values() if path not in contents]
+        if central and not manager:
+            raise InputError(
+                "The group glidein_central_manager of the inventory is empty. Add the pool's central manager to it, or "
+                f"set {' and '.join(central)} to files that the pool's administrator has given you."
+            )
+        contents, missing = self._central_files(list(central.values()), manager, "glidein.ops.deploy", task_vars)
         if missing:
-            # In check mode before the first deployment.
             return {"missing": missing}
         found: Dict[str, Any] = {"cache": cache}
         if token_path in contents:
-            found["credential"] = check_token(contents[token_path], f"{token_path} on {managers[0]}")
+            found["credential"] = check_token(contents[token_path], f"{token_path} on {manager}")
         elif is_token:
             found["credential"] = self._supplied_token(site["glidein_credential_file"])
         if not options["credential_only"]:
@@ -104,6 +114,35 @@ class ActionModule(ActionBase):
             found["sources"] = site_sources(site, tarballs, cache, task_vars.get("inventory_dir"))
             fetched = [] if supplied or site["glidein_tarball_url"] else tarballs
             found["fetched"] = [dict(one, src=os.path.join(tarball_dir, one["file"])) for one in fetched]
+        return found
+
+    def _of_gateway(self, options, task_vars):
+        """Return what the role gateway installs. Raises InputError."""
+        variables = TaskVariables(self._templar, task_vars)
+        site = settings(variables, *GATEWAY_VARIABLES)
+        manager, tarball_dir = _central_manager(task_vars)
+        if not manager or not site["glidein_gateway_submit_host"]:
+            raise InputError(
+                "The group glidein_central_manager of the inventory is empty: a gateway needs the pool's tarball and "
+                "token. The access point is the host of the group glidein_demand_server, or "
+                "glidein_gateway_submit_host."
+            )
+        directory = os.path.join(tarball_dir, "gateway")
+        list_path = os.path.join(directory, "tarballs.list")
+        token_path = os.path.join(directory, "tokens", site["glidein_site"])
+        paths = ([] if options["credential_only"] else [list_path]) + (
+            [] if site["glidein_gateway_ssh"] else [token_path]
+        )
+        contents, missing = self._central_files(paths, manager, "glidein.ops.gateway", task_vars)
+        found: Dict[str, Any] = {"missing": missing, "credential": contents.get(token_path)}
+        if list_path in contents:
+            tarball = gateway_tarball(contents[list_path], site["glidein_platforms"], options["machine"])
+            found["fetched"] = [dict(tarball, src=os.path.join(directory, tarball["file"]))]
+            found["cache"] = os.path.join(os.path.expanduser(site["glidein_cache_dir"]), f"{manager}-gateway")
+            host = task_vars["inventory_hostname"]
+            entries, scheduler = read_variables(host, variables, "glidein_entries", "glidein_scheduler")
+            if entries and scheduler and not site["glidein_gateway_ssh"] and not site["glidein_gateway_routes"]:
+                found["catalogue"] = gateway_catalogue(entries)
         return found
 
     def _variables(self, task_vars):
@@ -117,28 +156,23 @@ class ActionModule(ActionBase):
             )
         return site
 
-    def _central_files(self, paths, manager, task_vars):
-        """Return {path: content} of files of the central manager. Raises InputError if one is missing.
+    def _central_files(self, paths, manager, playbook, task_vars):
+        """Return ({path: content}, missing paths) of files of the central manager, which the playbook makes.
 
-        paths: {variable that names a file of the controller instead: path}.
+        In check mode before the first run of the playbook, files are missing. Otherwise that raises InputError.
         """
-        if paths and not manager:
-            raise InputError(
-                "The group glidein_central_manager of the inventory is empty. Add the pool's central manager to it, or "
-                f"set {' and '.join(paths)} to files that the pool's administrator has given you."
-            )
         contents = {}
-        for path in paths.values():
+        for path in paths:
             read = self._execute_module("ansible.builtin.slurp", module_args={"src": path}, task_vars=task_vars)
             if "content" in read:
                 contents[path] = base64.b64decode(read["content"]).decode("utf-8", "replace")
-        missing = [path for path in paths.values() if path not in contents]
+        missing = [path for path in paths if path not in contents]
         if missing and not self._task.check_mode:
             raise InputError(
-                f"{' and '.join(missing)} cannot be read on {manager}. Run the playbook glidein.ops.deploy for "
+                f"{' and '.join(missing)} cannot be read on {manager}. Run the playbook {playbook} for "
                 f"{manager} too: without -l, or with -l {manager},{task_vars['inventory_hostname']}."
             )
-        return contents
+        return contents, missing
 
     def _supplied_token(self, path):
         """Return the token in a file of the controller, which Ansible Vault may have encrypted. Raises InputError."""
@@ -151,6 +185,14 @@ class ActionModule(ActionBase):
                 return check_token(file.read(), f"glidein_credential_file={path}")
         finally:
             self._loader.cleanup_tmp_file(decrypted)
+
+
+def _central_manager(task_vars):
+    """Return (the pool's central manager, or None; its directory of tarballs and tokens)."""
+    manager = (task_vars["groups"].get("glidein_central_manager") or [None])[0]
+    variables = task_vars["hostvars"][manager] if manager else {}
+    # The variable of the role tarball.
+    return manager, read_variables(manager, variables, "tarball_dir")[0] or "/var/lib/glidein-ops"
 
 
 def _supplied_list(path, tarball):

@@ -6,15 +6,15 @@
 import difflib
 import os
 import re
+from typing import Any, Dict
 
-from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import (
     VARIABLES,
     host_vars_text,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profiles import load_profile
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import discovery_summary
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import (
@@ -26,67 +26,59 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     unknown_of_host,
     unquoted_names,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import load_profile
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
-ARGUMENT_SPEC = {
-    "facts": {"type": "dict", "required": True},
-    "nodes": {"type": "dict", "default": {}},
-    "profile": {"type": "str"},
-    "path": {"type": "path"},
-    "force": {"type": "bool", "default": False},
-    "notes": {"type": "list", "elements": "str", "default": []},
-    "questions": {"type": "dict", "default": {}},
-    "next_command": {"type": "str", "default": "ansible-playbook -i INVENTORY glidein.ops.deploy"},
-}
 # The variables of the host that are compared with the facts.
 _COMPARED = ("glidein_entries", "glidein_scheduler")
 _TODO = re.compile(r"^ *# TODO", re.MULTILINE)
 
 
-class ActionModule(ActionBase):
+class ActionModule(ControllerActionModule):
     """See the module of the same name."""
 
-    _supports_check_mode = True
-    _supports_async = False
-    _supports_diff = True
-    TRANSFERS_FILES = False
+    ARGUMENT_SPEC = {
+        "facts": {"type": "dict", "required": True},
+        "nodes": {"type": "dict", "default": {}},
+        "profile": {"type": "str"},
+        "path": {"type": "path"},
+        "force": {"type": "bool", "default": False},
+        "notes": {"type": "list", "elements": "str", "default": []},
+        "questions": {"type": "dict", "default": {}},
+        "next_command": {"type": "str", "default": "ansible-playbook -i INVENTORY glidein.ops.deploy"},
+    }
 
-    def run(self, tmp=None, task_vars=None):
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+    def _run(self, options, task_vars):
+        try:
+            return self._proposed(options, task_vars)
+        except OSError as error:
+            raise InputError(f"{options['path']} cannot be read or written: {error.strerror}") from error
+
+    def _proposed(self, options, task_vars):
+        """Return the proposal, and write it to the file if that is wanted. Raises InputError, OSError."""
         host = task_vars["inventory_hostname"]
         facts = options["facts"]
-        try:
-            profile = load_profile(options["profile"]) if options["profile"] else None
-            kind = SCHEDULERS.get(facts["scheduler"] or (profile["scheduler"] if profile else ""))
-            file = VariablesFile(os.path.abspath(options["path"])) if options["path"] else None
-            existing = {name for name in VARIABLES if task_vars.get(name) is not None}.union(
-                file.names() if file else ()
-            )
-            measured = file.measured() if file else {}
-            proposal = propose(facts, options["nodes"], kind() if kind else None, existing, measured, profile)
-            proposal.notes += self._misnamed(task_vars["hostvars"], host) + options["notes"]
-            text = host_vars_text(proposal, facts, host)
-            current = self._current(task_vars, file)
-            differences = drift(facts, current.get("glidein_entries"), current.get("glidein_scheduler"))
-            written = self._write(result, file if proposal.entries else None, text, options["force"])
-            # Not of the proposal: the operator has answered some of an existing file, which is not changed.
-            current = text if result["changed"] else file and file.content
-            unanswered = len(_TODO.findall(current or ""))
-        except GlideinError as error:
-            raise AnsibleActionFail(str(error)) from error
-        except OSError as error:
-            raise AnsibleActionFail(f"{options['path']} cannot be read or written: {error.strerror}") from error
-        result.update(
-            variables=proposal.variables,
-            entries=proposal.entries,
-            text=text,
-            todo=[{"option": todo.option, "question": todo.question} for todo in proposal.todo],
-            left_out=proposal.left_out,
-            drift=differences,
-            exists=bool(file and file.exists),
-        )
+        profile = load_profile(options["profile"]) if options["profile"] else None
+        kind = SCHEDULERS.get(facts["scheduler"] or (profile["scheduler"] if profile else ""))
+        file = VariablesFile(os.path.abspath(options["path"])) if options["path"] else None
+        existing = {name for name in VARIABLES if task_vars.get(name) is not None}.union(file.names() if file else ())
+        measured = file.measured() if file else {}
+        proposal = propose(facts, options["nodes"], kind() if kind else None, existing, measured, profile)
+        proposal.notes += self._misnamed(task_vars["hostvars"], host) + options["notes"]
+        text = host_vars_text(proposal, facts, host)
+        current = self._current(task_vars, file)
+        result: Dict[str, Any] = {
+            "variables": proposal.variables,
+            "entries": proposal.entries,
+            "text": text,
+            "todo": [{"option": todo.option, "question": todo.question} for todo in proposal.todo],
+            "left_out": proposal.left_out,
+            "drift": drift(facts, current.get("glidein_entries"), current.get("glidein_scheduler")),
+            "exists": bool(file and file.exists),
+        }
+        written = self._write(result, file if proposal.entries else None, text, options["force"])
+        # Not of the proposal: the operator has answered some of an existing file, which is not changed.
+        unanswered = len(_TODO.findall((text if result["changed"] else file and file.content) or ""))
         # Without an entry, the playbook writes no file.
         questions = options["questions"] if proposal.entries else {}
         for name, question in questions.items():
@@ -98,7 +90,7 @@ class ActionModule(ActionBase):
             steps.insert(
                 0, f"{number} TODO{'' if number == 1 else 's'} must be answered first, in {' and '.join(asking)}."
             )
-        result["summary"] = discovery_summary(host, facts, proposal, differences, written, steps)
+        result["summary"] = discovery_summary(host, facts, proposal, result["drift"], written, steps)
         return result
 
     @staticmethod

@@ -11,7 +11,6 @@ import time
 
 from ansible.errors import AnsiblePromptInterrupt, AnsiblePromptNoninteractive
 from ansible.module_utils.basic import missing_required_lib
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import (
     codes,
@@ -31,59 +30,50 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
 display = Display()
 
 # The time limit of a login, without the time that answers take, and of each answer of a person.
 LOGIN_TIMEOUT_S = 120
 
-ARGUMENT_SPEC = {
-    "state": {"type": "str", "choices": ["present", "absent", "checked"], "default": "checked"},
-    "arguments": {"type": "str", "default": ""},
-    "prompts": {
-        "type": "list",
-        "elements": "dict",
-        "default": [],
-        "options": {
-            "match": {"type": "str", "required": True},
-            "answer": {"type": "str", "choices": ["ask", "secret", "totp"]},
-            "secret": {"type": "str", "no_log": True},
-        },
-    },
-    "site": {"type": "str"},
-    "on_loss": {
-        "type": "dict",
-        "options": {"command": {"type": "list", "elements": "str"}, "url": {"type": "str", "no_log": True}},
-    },
-}
 
-
-class ActionModule(ActionBase):
+class ActionModule(ControllerActionModule):
     """See the module of the same name."""
 
-    _supports_check_mode = True
-    _supports_async = False
+    ARGUMENT_SPEC = {
+        "state": {"type": "str", "choices": ["present", "absent", "checked"], "default": "checked"},
+        "arguments": {"type": "str", "default": ""},
+        "prompts": {
+            "type": "list",
+            "elements": "dict",
+            "default": [],
+            "options": {
+                "match": {"type": "str", "required": True},
+                "answer": {"type": "str", "choices": ["ask", "secret", "totp"]},
+                "secret": {"type": "str", "no_log": True},
+            },
+        },
+        "site": {"type": "str"},
+        "on_loss": {
+            "type": "dict",
+            "options": {"command": {"type": "list", "elements": "str"}, "url": {"type": "str", "no_log": True}},
+        },
+    }
     _requires_connection = False
-    TRANSFERS_FILES = False
 
-    def run(self, tmp=None, task_vars=None):
-        result = super().run(tmp, task_vars)
-        _validation, options = self.validate_argument_spec(ARGUMENT_SPEC)
+    def _run(self, options, task_vars):
         self.options = options
         self.host = (task_vars or {}).get("inventory_hostname") or self._task.delegate_to
-        try:
-            self.login = self._login()
-            directory = os.path.dirname(self.login.control_path)
-            if os.path.lexists(directory):
-                # A user who could make a socket there could impersonate the site.
-                master.private_directory(directory)
-            states = {"present": self._present, "absent": self._absent, "checked": self._checked}
-            result.update(states[options["state"]]())
-        except GlideinError as error:
-            secrets = [option.get("secret") for option in self.options["prompts"]]
-            result.update(without_secrets(error.details(), secrets), failed=True, changed=False)
-            result["msg"] = without_secrets(str(error), secrets)
-        return result
+        self.login = self._login()
+        directory = os.path.dirname(self.login.control_path)
+        if os.path.lexists(directory):
+            # A user who could make a socket there could impersonate the site.
+            master.private_directory(directory)
+        return {"present": self._present, "absent": self._absent, "checked": self._checked}[options["state"]]()
+
+    def _failure(self, error):
+        return without_secrets(super()._failure(error), [option.get("secret") for option in self.options["prompts"]])
 
     # -- states ---------------------------------------------------------------------------------------------
 

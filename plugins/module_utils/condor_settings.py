@@ -1,7 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operator's own settings of HTCondor in a glidein: `condor_config` of an entry, and `glidein_condor_config`.
+"""What operators write in HTCondor's language: its settings in a glidein, and ClassAd expressions.
+
+The settings are `condor_config` of an entry, and `glidein_condor_config`.
 
 A setting that the glidein depends on is refused: it decides who controls the daemons, or how glideins are counted.
 """
@@ -10,10 +12,12 @@ import fnmatch
 import math
 import re
 
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.validation import Type, invalid
 
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*\Z")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# HTCondor would replace $(X) and $ENV(X): attributes and expressions become part of its configuration.
+MACRO = re.compile(r"\$[A-Za-z_]*\(")
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _MAX_CHARS = 10000
 
 _SECURITY = "it decides who may control the glidein and its jobs"
@@ -89,7 +93,7 @@ def _text(problems, where, value):
     if isinstance(value, (int, float)) and math.isfinite(value):
         return repr(value)
     text = value.strip() if isinstance(value, str) else None
-    if text is None or len(text) > _MAX_CHARS or _CONTROL.search(text) or text.endswith("\\"):
+    if text is None or len(text) > _MAX_CHARS or CONTROL.search(text) or text.endswith("\\"):
         expected = "text without line breaks and without a backslash at its end, a number, true or false"
         problems.append(invalid(where, value, expected))
         return ""
@@ -99,3 +103,34 @@ def _text(problems, where, value):
 def config_lines(settings):
     """Return the lines of condor_config for settings ({name: text}), sorted by name."""
     return [f"{name} = {settings[name]}".rstrip() for name in sorted(settings)]
+
+
+def is_expression(text):
+    """Return whether HTCondor's Python library parses a text. Without the library, as on login nodes, return True."""
+    try:
+        # Here, because most runs of a module check no expression.
+        import classad2  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        return True
+    try:
+        classad2.ExprTree(text)
+    except (ValueError, RecursionError, classad2.ClassAdException):
+        return False
+    return True
+
+
+def expression(example):
+    """Return the type of ClassAd expressions; the normal form is one line, and None for an empty text.
+
+    HTCondor logs an expression that it cannot parse, and goes on without the configuration that contains it.
+    """
+
+    def convert(value):
+        if value == "":
+            return None
+        line = value.replace("\n", " ").strip() if isinstance(value, str) else ""
+        if not line or len(line) > _MAX_CHARS or CONTROL.search(line) or MACRO.search(line) or not is_expression(line):
+            raise ValueError(value)
+        return line
+
+    return Type(f"a ClassAd expression without $(...), such as {example}", convert)

@@ -9,8 +9,12 @@ All errors of a site are reported together, each with the variable, its value an
 import math
 import re
 
-from ansible_collections.glidein.ops.plugins.module_utils.classad_syntax import CONTROL, MACRO, expression
-from ansible_collections.glidein.ops.plugins.module_utils.condor_settings import check_condor_config
+from ansible_collections.glidein.ops.plugins.module_utils.condor_settings import (
+    CONTROL,
+    MACRO,
+    check_condor_config,
+    expression,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The exceptions of this collection. Each module converts them into one fail_json."""
 
+import contextlib
+
 
 class GlideinError(Exception):
     """Base of all errors of this collection. The text is a message for the operator."""
@@ -82,3 +84,17 @@ class RefusedError(ServerError):
 
 class NoAnswerError(ServerError):
     """The demand server did not answer. An immediate retry would fail, too."""
+
+
+@contextlib.contextmanager
+def failing(module, prefix="", os_error=""):
+    """End the module with fail_json for a GlideinError or an OSError. The message begins with the prefix.
+
+    os_error: text between the prefix and the message of an OSError.
+    """
+    try:
+        yield
+    except GlideinError as error:
+        module.fail_json(msg=f"{prefix}{error}", **error.details())
+    except OSError as error:
+        module.fail_json(msg=f"{prefix}{os_error}{error}")

@@ -5,16 +5,10 @@
 
 DOCUMENTATION = r"""
 module: login_node_info
-short_description: Read the properties of a login node that pull mode needs
+short_description: Read the version, machine and C library of a Python, expand a path, and look for cron
 version_added: 0.1.0
-description:
-  - This is internal and may change in any version.
-  - Reads the version, machine and C library of a Python, expands a path, and looks for cron.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.info
+description: This is internal and may change in any version.
+extends_documentation_fragment: glidein.ops.attributes.info
 options:
   python:
     description: The Python to look at, a command or a path.
@@ -26,13 +20,7 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Read the login node's Python
-  glidein.ops.login_node_info:
-    python: /opt/python/3.12/bin/python3
-    path: ~/.glidein-pull/mysite
-  register: node
-"""
+EXAMPLES = "\n# See roles/pull/tasks/preflight.yml\n"
 
 RETURN = r"""
 path:
@@ -61,13 +49,37 @@ error:
   type: str
 """
 
+import json
 import os
 import shutil
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.python_version import describe_python
+from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, OutputError
+
+KEYS = ("python", "machine", "libc")
+
+# Runs in any Python, however old.
+_PROGRAM = """
+import json, platform, sys
+libc, version = platform.libc_ver()
+print(json.dumps(["%d.%d" % sys.version_info[:2], platform.machine(), version if libc == "glibc" else ""]))
+"""
+
+
+def describe_python(python, runner):
+    """Return {"python": "3.13", "machine": "x86_64", "libc": "2.41", or "" without glibc} of a Python.
+
+    python: command or path; runner: Runner. Raises CommandError, or OutputError for a command that is not a Python.
+    """
+    text = runner.run_with_input([python, "-"], _PROGRAM)
+    try:
+        values = json.loads(text)
+    except ValueError:
+        values = None
+    if not (isinstance(values, list) and len(values) == len(KEYS) and all(isinstance(each, str) for each in values)):
+        raise OutputError(f"{python} is not a Python: it printed {text[:100]!r}.")
+    return dict(zip(KEYS, values))
 
 
 def main():

@@ -9,16 +9,11 @@ short_description: Read what a site's compute nodes offer, with one small batch 
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - C(docs/discovery.md) describes the jobs and their reports. If the batch system refuses a job of 10 minutes, it is
-    submitted again with the walltime of the entry. An entry that fails does not affect the others.
   - Run it with O(state=submitted), then with O(state=read) until RV(unfinished) is 0, and at the end with
-    O(state=absent). Only one probe of a site can run at a time.
-author:
-  - the glidein.ops authors (@glidein-ops)
+    O(state=absent). Only one probe of a site can run at a time. An entry that fails does not affect the others.
+    C(docs/discovery.md) describes the jobs and their reports.
 extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes_with_diff
-  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.attributes.diff
   - glidein.ops.site
 options:
   state:
@@ -61,15 +56,7 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Wait for the reports
-  glidein.ops.node_probe:
-    scheduler: slurm
-    entries: "{{ glidein_entries }}"
-    wait: 900
-  register: probe
-  failed_when: false
-"""
+EXAMPLES = "\n# See playbooks/tasks/node_probe.yml\n"
 
 RETURN = r"""
 nodes:
@@ -99,10 +86,6 @@ unfinished:
   description: Number of nodes whose report may still come.
   returned: success
   type: int
-waited_s:
-  description: Seconds that the unfinished nodes have waited; 0 without one.
-  returned: success
-  type: int
 msg:
   description: The states of all nodes as one sentence.
   returned: success
@@ -110,7 +93,7 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.node_probe import (
     NodeProbe,
     longest_wait_s,
@@ -156,12 +139,8 @@ def main():
         script={"type": "str", "required": True},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    try:
+    with failing(module, f"Site {module.params['site']}: ", "a file of the probe cannot be written or removed: "):
         result = run(module)
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: a file of the probe cannot be written or removed: {error}")
     module.exit_json(**result)
 
 

@@ -11,11 +11,7 @@ description:
   - This is internal and may change in any version.
   - Repeats C(condor_off -peaceful), on the central manager as root, until all registered glideins of the site or entry
     have retired; C(docs/operations.md) describes retirement. Drain the site first, so that no further glidein starts.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes_with_diff
+extends_documentation_fragment: glidein.ops.attributes.diff
 options:
   site:
     description: Name of the site.
@@ -35,27 +31,11 @@ options:
     default: 60
 """
 
-EXAMPLES = r"""
-- name: Let the running glideins of the site retire
-  glidein.ops.retired_glideins:
-    site: bridges
-    batch_ids: "{{ drain_result.running_ids }}"
-  delegate_to: cm.example.org
-  become: true
-"""
+EXAMPLES = "\n# See playbooks/drain.yml\n"
 
 RETURN = r"""
-retired:
-  description: Number of glideins that were retired, or would be in check mode.
-  returned: success
-  type: int
-missing:
-  description: Those of O(batch_ids) that have not registered. They may run jobs later.
-  returned: success
-  type: list
-  elements: str
 summary:
-  description: The result in one sentence.
+  description: The result in sentences.
   returned: success
   type: str
 """
@@ -63,7 +43,7 @@ summary:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, failing
 from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -151,13 +131,11 @@ def main():
         supports_check_mode=True,
     )
     params = module.params
-    try:
+    with failing(module, "The glideins cannot be retired: "):
         for option in ("site", "entry"):
             if params[option] is not None and not is_name(params[option]):
                 raise InputError(invalid(option, params[option], NAME_RULE))
         found, accepting, missing = retire(params, module.check_mode, Condor())
-    except GlideinError as error:
-        module.fail_json(msg=f"The glideins cannot be retired: {error}", **error.details())
     if accepting and not module.check_mode:
         module.fail_json(
             msg=f"{len(accepting)} glideins of {params['site']} still accept jobs after {params['patience']} s: "

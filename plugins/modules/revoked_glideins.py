@@ -11,11 +11,7 @@ description:
   - This is internal and may change in any version.
   - Does steps 3 to 5 of the role P(glidein.ops.revocation#role) for each site that M(glidein.ops.revoked_sites) has
     recorded, until nothing is left. If something is left 30 seconds after O(grace_seconds), the module fails.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes
+extends_documentation_fragment: glidein.ops.attributes
 options:
   directory:
     description: Directory of the state of M(glidein.ops.revoked_sites). The machines are recorded there, too.
@@ -27,19 +23,9 @@ options:
     default: 60
 """
 
-EXAMPLES = r"""
-- name: Remove the glideins of revoked sites
-  glidein.ops.revoked_glideins:
-    directory: /var/lib/glidein-ops
-    grace_seconds: 30
-  become: true
-"""
+EXAMPLES = "\n# See roles/revocation/tasks/retire.yml\n"
 
 RETURN = r"""
-sites:
-  description: For each revoked site, C(changed), the numbers of C(machines) and C(jobs), and the list C(errors).
-  returned: success
-  type: dict
 summary:
   description: A sentence for each revoked site.
   returned: success
@@ -50,7 +36,7 @@ summary:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
 from ansible_collections.glidein.ops.plugins.module_utils.pool.retirement import Retirement
 from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations import (
@@ -98,12 +84,8 @@ def main():
         },
         supports_check_mode=True,
     )
-    try:
+    with failing(module, "The glideins of revoked sites cannot be removed: "):
         reports = retire(module.params, module.check_mode, Condor())
-    except GlideinError as error:
-        module.fail_json(msg=f"The glideins of revoked sites cannot be removed: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"The glideins of revoked sites cannot be removed: {error}")
     summary = [sentence(site, report, module.check_mode) for site, report in sorted(reports.items())]
     result = {"changed": any(report["changed"] for report in reports.values()), "sites": reports, "summary": summary}
     if any(report["errors"] for report in reports.values()):

@@ -9,17 +9,19 @@ short_description: Remove what glideins have left on a login node
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - C(docs/operations.md) lists what is removed, and when. At most 1000 scratch directories are removed in one run.
-    Works under the same lock as M(glidein.ops.glideins).
-  - If O(scratch) or O(log_days) is not given, it is taken from the host's variables, too.
-author:
-  - the glidein.ops authors (@glidein-ops)
+  - C(docs/operations.md) lists what is removed, and when. Works under the same lock as M(glidein.ops.glideins).
+    O(scratch) and O(log_days) are taken from the host's variables as the options of the site are.
 extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes_with_diff
-  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.attributes.diff
   - glidein.ops.site
 options:
+  kinds:
+    description: What to remove. V(orphan) is queued glideins of entries or shapes that are not configured. V(remains)
+      is directories of interrupted runs.
+    type: list
+    elements: str
+    choices: [orphan, version, remains, log, scratch]
+    default: [orphan, version, remains, log, scratch]
   log_days:
     description: Days after which logs that are not written any more are removed. V(0) keeps all.
     type: int
@@ -35,23 +37,9 @@ options:
     default: 120
 """
 
-EXAMPLES = r"""
-- name: Remove what glideins have left
-  glidein.ops.site_cleanup:
-"""
+EXAMPLES = "\n# See playbooks/cleanup.yml\n"
 
 RETURN = r"""
-removed:
-  description: What was removed or cancelled, or would be in check mode, each with C(kind), V(orphan), V(version),
-    V(remains), V(log) or V(scratch), C(name), the id of a batch job or a path, and C(reason).
-  returned: success
-  type: list
-  elements: dict
-failed:
-  description: What could not be removed, with the error of each.
-  returned: success
-  type: list
-  elements: str
 summary:
   description: The result in one sentence.
   returned: success
@@ -63,7 +51,7 @@ import pwd
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.cleanup import (
     find_items,
     remove_items,
@@ -90,9 +78,9 @@ def clean_up(params, check_mode, clock=time.time):
     texts = [params["scratch"]] + [entry["scratch"] for entry in queue.site["entries"].values()]
     parents = scratch_parents(texts, account.pw_name, account.pw_dir)
     if check_mode:  # without the lock, whose file would be created
-        return find_items(queue, params["log_days"], parents, clock()), []
+        return find_items(queue, params["kinds"], params["log_days"], parents, clock()), []
     with queue.directory.lock(params["patience"]):
-        items = find_items(queue, params["log_days"], parents, clock())
+        items = find_items(queue, params["kinds"], params["log_days"], parents, clock())
         return items, remove_items(queue, items)
 
 
@@ -110,18 +98,15 @@ def summary(site, items, check_mode):
 def main():
     spec = site_argument_spec()
     spec.update(
+        kinds={"type": "list", "elements": "str", "choices": list(WORDS), "default": list(WORDS)},
         log_days={"type": "int", "default": 14},
         scratch={"type": "str", "default": "${TMPDIR:-/tmp}"},
         patience={"type": "int", "default": 120},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     site = module.params["site"]
-    try:
+    with failing(module, f"Site {site}: "):
         items, failed = clean_up(module.params, module.check_mode)
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {site}: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"Site {site}: {error}")
     for item, error in failed:
         module.warn(f"{item.name} could not be removed: {error}")
     left = [item for item, _error in failed]

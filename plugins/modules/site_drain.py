@@ -11,17 +11,11 @@ description:
   - A drained site or entry gets no more glideins. Its queued glideins are cancelled. Its running glideins continue.
     C(docs/operations.md) describes drains.
   - Works under the same lock as M(glidein.ops.glideins), and cancels what a cycle has submitted while it waited.
-author:
-  - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.attributes.diff
   - glidein.ops.site
 attributes:
-  check_mode:
-    support: full
   diff_mode:
-    support: full
     details: Shows the drains, and the glideins of the drained entries.
 options:
   state:
@@ -33,9 +27,8 @@ options:
     choices: [drained, undrained]
     default: drained
   drain_entry:
-    description:
-      - Name of the entry. The default is the whole site.
-      - An entry cannot be undrained while the whole site is drained.
+    description: Name of the entry. The default is the whole site. An entry cannot be undrained while the whole site is
+      drained.
     type: str
   reason:
     description: The reason of the drain, one line of at most 300 characters. Tables, plans and the status page show it.
@@ -105,11 +98,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.drains import (
     renewed,
     with_drain,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError, NotDeployedError
-from ansible_collections.glidein.ops.plugins.module_utils.site.drain_file import read_drains, write_drains
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, NotDeployedError, failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import newest_first
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import read_drains, write_drains
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import (
+    SiteQueue,
+    site_argument_spec,
+    state_counts,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 
@@ -237,12 +233,8 @@ def main():
         patience={"type": "int", "default": 120},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    try:
+    with failing(module, f"Site {module.params['site']}: "):
         result = run(module.params, module.check_mode)
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: {error}")
     header = f"drains of {module.params['site']}"
     headers = {"before_header": header, "after_header": header}
     diff = dict(headers, before=result.pop("before"), after=result.pop("after"))

@@ -5,34 +5,31 @@
 
 DOCUMENTATION = r"""
 module: site_payload
-short_description: Collect what a deployment installs on a login node
+short_description: Collect what a deployment or a gateway installs on a login node
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Reads the site's variables, which C(docs/variables.md) describes, and the files that they name on the controller.
-    The list of tarballs and the site's token come from the central manager, to which the task is delegated, or from
-    supplied files.
+  - Reads the site's variables and the files that they name on the controller. The list of tarballs and the site's token
+    come from the central manager, to which the task is delegated, or from supplied files.
   - The result contains the token. Errors are in RV(error), so that C(no_log) does not hide them.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.info
+extends_documentation_fragment: glidein.ops.attributes.info
 options:
   credential_only:
     description: Collect the token only.
     type: bool
     default: false
+  gateway:
+    description: Collect what the role P(glidein.ops.gateway#role) installs.
+    type: bool
+    default: false
+  machine:
+    description:
+      - With O(gateway), the login node's architecture, as C(uname -m) prints it. The first tarball for it is selected.
+        By default, each tarball fits.
+    type: str
 """
 
-EXAMPLES = r"""
-- name: Collect the payload and the credential
-  glidein.ops.site_payload:
-  delegate_to: "{{ groups.glidein_central_manager | first }}"
-  become: true
-  register: payload
-  no_log: true
-"""
+EXAMPLES = "\n# See roles/site/tasks/payload.yml\n"
 
 RETURN = r"""
 error:
@@ -45,7 +42,7 @@ missing:
   type: list
   elements: str
 credential:
-  description: The token, or null with a pool password.
+  description: The token, or null with a pool password, or for a gateway without a schedd.
   returned: always
   type: str
 sources:
@@ -54,12 +51,19 @@ sources:
   type: list
   elements: dict
 fetched:
-  description: The tarballs to fetch from the central manager, with C(name), C(src), C(file) and C(sha256).
+  description:
+    - The tarballs to fetch from the central manager, with C(name), C(src), C(file) and C(sha256). A gateway has one.
   returned: always
   type: list
   elements: dict
 cache:
   description: The directory of the controller in which the tarballs are.
+  returned: always
+  type: str
+catalogue:
+  description:
+    - With O(gateway), C(OSG_ResourceCatalog), an attribute of an HTCondor-CE's ad, made of C(glidein_entries). Null
+      without these, and with routes. The inventory plugin P(glidein.ops.ce_collector#inventory) reads it.
   returned: always
   type: str
 """

@@ -11,12 +11,8 @@ description:
   - This is internal and may change in any version.
   - Cancels the site's queued glideins, and removes its directory with payload, credential and logs. If glideins run,
     nothing is removed and the module fails. Works under the same lock as M(glidein.ops.glideins).
-author:
-  - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
-  - glidein.ops.attributes.changes
-  - glidein.ops.attributes.actiongroup_site
   - glidein.ops.site
 options:
   cancel_running:
@@ -29,22 +25,9 @@ options:
     default: 120
 """
 
-EXAMPLES = r"""
-- name: Remove the site from its login node
-  glidein.ops.site_removal:
-"""
+EXAMPLES = "\n# See roles/site/tasks/remove.yml\n"
 
-RETURN = r"""
-cancelled:
-  description: Ids of the batch jobs that were cancelled, or would be in check mode.
-  returned: success
-  type: list
-  elements: str
-path:
-  description: The site's directory.
-  returned: success
-  type: str
-"""
+RETURN = r""" # """
 
 import os
 import shutil
@@ -52,9 +35,12 @@ import tempfile
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import (
+    SiteQueue,
+    site_argument_spec,
+    state_counts,
+)
 
 INTERVAL_S = 2
 
@@ -120,12 +106,8 @@ def main():
     spec = site_argument_spec()
     spec.update(cancel_running={"type": "bool", "default": False}, patience={"type": "int", "default": 120})
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    try:
+    with failing(module, f"Site {module.params['site']}: ", "the directory cannot be removed: "):
         result = remove(module.params, module.check_mode)
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: the directory cannot be removed: {error}")
     module.exit_json(**result)
 
 

@@ -9,14 +9,10 @@ short_description: Return the states and logs of the glideins of one submission
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Returns the states in the batch queue, and the logs. If the logs come back only at the end, as from an HTCondor-CE,
-    the pool's collector is asked which glideins have registered.
-author:
-  - the glidein.ops authors (@glidein-ops)
+  - If the logs come back only at the end, as from an HTCondor-CE, the pool's collector is asked which glideins have
+    registered.
 extends_documentation_fragment:
-  - glidein.ops.attributes
   - glidein.ops.attributes.info
-  - glidein.ops.attributes.actiongroup_site
   - glidein.ops.site
 options:
   job_id:
@@ -29,23 +25,9 @@ options:
     default: 100
 """
 
-EXAMPLES = r"""
-- name: Wait until the glidein has joined the pool or has failed
-  glidein.ops.submission_info:
-    job_id: "123"
-  register: probe
-  until: probe.registered > 0 or probe.in_queue == 0
-  retries: 60
-  delay: 10
-"""
+EXAMPLES = "\n# See playbooks/probe.yml\n"
 
 RETURN = r"""
-jobs:
-  description: Glideins that are in the queue, each with C(id), C(state) (V(queued), V(running), V(completing) or
-    V(sick)), and C(reason), why it does not run.
-  returned: success
-  type: list
-  elements: dict
 in_queue:
   description: Number of glideins that are in the queue.
   returned: success
@@ -66,7 +48,7 @@ logs:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import (
     check_job_id,
     ending,
@@ -116,12 +98,8 @@ def main():
     spec = site_argument_spec()
     spec.update(job_id={"type": "str", "required": True}, log_lines={"type": "int", "default": 100})
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    try:
+    with failing(module, f"Site {module.params['site']}: ", "a log cannot be read: "):
         result = read_submission(module.params)
-    except GlideinError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: {error}", **error.details())
-    except OSError as error:
-        module.fail_json(msg=f"Site {module.params['site']}: a log cannot be read: {error}")
     module.exit_json(changed=False, **result)
 
 

@@ -46,7 +46,7 @@ def measure(lab):
     from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
     from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
     from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-    from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import queue_result, sort_jobs
+    from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import queue_result, sort_jobs
 
     entries = {"main": {"walltime": "1h", "shapes": {"core": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}}}}
     site = normalise_site("glidein", "bench", entries)

@@ -19,6 +19,7 @@ from ansible_collections.glidein.ops.tests.plays import shown
 from ansible_collections.glidein.ops.tests.unit.support.builders import group, raw_entry
 from ansible_collections.glidein.ops.tests.unit.support.fake_slurm import FakeSlurm
 from ansible_collections.glidein.ops.tests.unit.support.http_server import answering
+from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 from ansible_collections.glidein.ops.tests.unit.support.site_home import make_site_home
 
 TOKEN = "token-of-"  # noqa: S105  (and the site's name)
@@ -36,7 +37,7 @@ SITES = {
     "e_token": {"glidein_demand_token": "two words", "glidein_site": "token"},
     "f_revoked": {"glidein_revoked": True},
     "g_pull": {"glidein_pull": True},
-    "h_lab": {"glidein_site": "lab"},
+    "h_lab": {"glidein_site": "lab", "glidein_gateway": True},
     "i_frozen": {
         # Longer than a run may take.
         "glidein_scheduler_options": {"commands": {"squeue": ["/bin/sh", "-c", "exec sleep 997"]}, "timeout": 990},
@@ -54,6 +55,7 @@ glidein_limits:
     $ANSIBLE_VAULT;1.1;AES256
     3633
 """
+GATEWAY_TOKENS = {"pool": None, "submitters": None}
 
 
 class Server:
@@ -158,9 +160,12 @@ class Deployment:
             "glidein_demand_url": answers.url,
             "glidein_demand_token": TOKEN + "{{ glidein_site }}",
             "glidein_entries": {"main": raw_entry()},
+            "glidein_gateway_dir": str(folder / "gateways"),
             "glidein_home": str(home),
             "glidein_scheduler": "slurm",
         }
+        state = {"state": "stopped", "reason": "idle", "version": "23.9.6", "tokens": GATEWAY_TOKENS, "problem": ""}
+        write_program(folder / "gateways" / "lab" / "gateway", f"#!/bin/sh\necho '{json.dumps(state)}'\n")
         groups = {"glidein_sites": {"hosts": SITES, "vars": variables}}
         # Explicit, and without a connection: Ansible would use SSH.
         everything = {"children": groups, "hosts": {"localhost": {}}, "vars": ALL_VARIABLES}
@@ -283,6 +288,7 @@ def test_the_status_shows_readable_sites(cycles):
     for words in ("broken: ", "glidein_limts: unknown variable", "undefined: glidein_entries: 'missing_entries' is"):
         assert words in shown.partition("PROBLEMS")[2], status.output
     assert shown.count("the login node did not return a result within 2 s") == 1, status.output
+    assert "GATEWAYS lab: stopped: idle, HTCondor 23.9.6. To start it, run glidein.ops.gateway" in shown, status.output
     assert max(len(line) for line in status.shown.splitlines()) <= 100
 
 

@@ -1,13 +1,17 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sites of the inventory, which of them are revoked, and the hosts with some variables. Controller only."""
+"""The sites of the inventory: those that are revoked, what the demand server needs, and the hosts with some variables.
+
+Controller only. `hostvars` is Ansible's, {host: variables}.
+"""
 
 from typing import Any, Callable, Dict, List, Optional
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import read_variables
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
 
@@ -15,7 +19,7 @@ def inventory_sites(hostvars: Any, hosts: List[str]) -> Dict[str, List[Any]]:
     """Return {"trusted": [site], "revoked": [site], "revoked_hosts": [names]} of these hosts.
 
     A site is {"site": its name, "credential": "token" or "pool_password", "supplied": whether the credential comes from
-    glidein_credential_file}. hostvars: Ansible's. If two hosts have the same trusted site, the last one decides.
+    glidein_credential_file}. If two hosts have the same trusted site, the last one decides.
     Raises InputError if a variable cannot be read: the pool would remove the credentials of a site that is missing
     here, or accept those of a revoked one again.
     """
@@ -35,6 +39,69 @@ def inventory_sites(hostvars: Any, hosts: List[str]) -> Dict[str, List[Any]]:
     return {"trusted": list(trusted.values()), "revoked": list(revoked.values()), "revoked_hosts": revoked_hosts}
 
 
+def demand_server_sites(hostvars: Any, hosts: List[str]) -> Dict[str, Dict[str, Any]]:
+    """Return {"tokens": {site: token}, "lease_limits": {site: most leased jobs}}. Revoked sites have no token.
+
+    Raises InputError for invalid entries, or variables that cannot be read.
+    """
+    revoked = inventory_sites(hostvars, hosts)["revoked_hosts"]
+    tokens = demand_tokens(hostvars, [host for host in hosts if host not in revoked])
+    return {"tokens": tokens, "lease_limits": lease_limits(hostvars, hosts)}
+
+
+def demand_tokens(hostvars: Any, hosts: List[str]) -> Dict[str, str]:
+    """Return {site: token} of the hosts that have a variable for it. Raises InputError if it cannot be read."""
+    tokens = {}
+    for host in hosts:
+        variables = hostvars[host]
+        if "glidein_demand_token" in variables:
+            site, token = read_variables(host, variables, "glidein_site", "glidein_demand_token")
+            tokens[str(site or host)] = str(token or "")
+    return tokens
+
+
+def lease_limits(hostvars: Any, hosts: List[str]) -> Dict[str, int]:
+    """Return {site: most leased jobs} of the hosts that have entries: a stolen token must not reserve the whole demand.
+
+    Raises InputError for invalid entries, or variables that cannot be read.
+    """
+    found = {}
+    names = ("glidein_site", "glidein_deployment", "glidein_entries", "glidein_limits")
+    for host in hosts:
+        variables = hostvars[host]
+        site, deployment, entries, limits = read_variables(host, variables, *names)
+        if "glidein_entries" not in variables:
+            continue
+        try:
+            checked = normalise_site(deployment or "glidein", site or host, entries, limits)
+        except InputError as error:
+            raise InputError(f"{host}: {error}") from error
+        found[site or host] = lease_limit(checked)
+    return found
+
+
+def lease_limit(site: Dict[str, Any]) -> int:
+    """Return how many jobs the glideins of a site can run at once within its limits.
+
+    site: as normalise_site returns it. A job takes at least one core of a glidein.
+    """
+    most, widest = 0, 0
+    for entry in site["entries"].values():
+        cpus = max(shape["cpus"] for shape in entry["shapes"].values())
+        most += _within(entry["limits"], cpus, entry["limits"]["total"] * cpus)
+        widest = max(widest, cpus)
+    return _within(site["limits"], widest, most)
+
+
+def _within(limits: Dict[str, Optional[int]], cpus: int, jobs: int) -> int:
+    total, cores = limits.get("total"), limits.get("cores")
+    if total is not None:
+        jobs = min(jobs, total * cpus)
+    if cores is not None:
+        jobs = min(jobs, cores)
+    return jobs
+
+
 def select_hosts(
     hostvars: Any,
     hosts: List[str],
@@ -45,7 +112,7 @@ def select_hosts(
 ) -> List[str]:
     """Return the hosts whose variables `with_all` are all true, one of `with_any` is, and none of `without` is.
 
-    hostvars: Ansible's; warn: a function that is called with a text for each host with a variable that cannot be read,
+    warn: a function that is called with a text for each host with a variable that cannot be read,
     which is not selected. Without the function, such a variable raises InputError.
     """
 

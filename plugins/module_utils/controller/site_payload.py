@@ -51,22 +51,6 @@ def selected_tarballs(tarballs: List[Dict[str, str]], site: Dict[str, Any], path
     return [tarball for tarball in tarballs if not wanted or tarball["name"] in wanted]
 
 
-def gateway_tarball(text: str, platforms: List[str], machine: Optional[str]) -> Dict[str, str]:
-    """Return the first tarball of the platforms, otherwise of the list, for the login node's architecture.
-
-    text: of tarball_list; platforms: glidein_platforms; machine: the architecture, None if it is unknown. Raises
-    InputError if no tarball fits, or a platform is unknown.
-    """
-    tarballs = {tarball["name"]: tarball for tarball in tarball_list(text)}
-    known = ", ".join(f"{name} ({tarball['arch']})" for name, tarball in tarballs.items())
-    if set(platforms) - set(tarballs):
-        raise InputError(invalid("glidein_platforms", platforms, f"names of glidein_tarballs: {known}"))
-    for name in [*platforms, *tarballs]:
-        if machine in (None, tarballs[name]["arch"]):
-            return tarballs[name]
-    raise InputError(f"glidein_tarballs: {known}; add a platform for {machine}, the login node's architecture")
-
-
 def check_token(text: str, origin: str) -> str:
     """Return a token as it is installed. Raises InputError if it is not an IDTOKEN. origin: its file, for the error."""
     token = text.rstrip()

@@ -8,11 +8,10 @@ is Ansible's: {host: variables, which are templated when they are read}.
 """
 
 import re
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     plain,
-    read_variables,
     unknown_of_host,
     unquoted_names,
     unreadable,
@@ -68,17 +67,6 @@ def results_of_play(hostvars: Any, sites: dict) -> tuple:
         if token:
             tokens[site["site"]] = token
     return results, tokens
-
-
-def demand_tokens(hostvars: Any, hosts: List[str]) -> Dict[str, str]:
-    """Return {site: token} of the hosts that have a variable for it. Raises InputError if it cannot be read."""
-    tokens = {}
-    for host in hosts:
-        variables = hostvars[host]
-        if "glidein_demand_token" in variables:
-            site, token = read_variables(host, variables, "glidein_site", "glidein_demand_token")
-            tokens[str(site or host)] = str(token or "")
-    return tokens
 
 
 def site_reports(sites: dict, glideins: dict, plan: dict, lease: dict) -> list:

@@ -67,7 +67,6 @@ _KINDS = {
 EACH = (
     "glideins",
     "node_probe",
-    "payload_versions",
     "queue_info",
     "site_cleanup",
     "site_drain",

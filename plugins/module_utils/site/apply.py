@@ -21,8 +21,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import decide, orphans_to_cancel
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.site.submissions import Submissions
 from ansible_collections.glidein.ops.plugins.module_utils.site_report import site_report
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, credential_expires, utc

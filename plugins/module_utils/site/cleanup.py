@@ -47,29 +47,30 @@ def scratch_parents(values, user, home):
     return sorted(parents)
 
 
-def find_items(queue, log_days, scratch, now_s):
-    """Return the Items of a SiteQueue: first orphans, then files. Raises GlideinError or OSError.
+def find_items(queue, kinds, log_days, scratch, now_s):
+    """Return the Items of these kinds of a SiteQueue: first orphans, then files. Raises GlideinError or OSError.
 
     log_days: see old_logs; scratch: result of scratch_parents; now_s: epoch seconds.
     """
     counted, found = queue.read()
     directory, deployment = queue.directory, queue.site["deployment"]
     longest_s = max(entry["walltime_s"] for entry in queue.site["entries"].values())
-    items = [
-        Item("orphan", job.id, "a queued glidein of an entry or shape that is not configured")
-        for job in orphans_to_cancel(counted)
-    ]
-    items += [
-        Item("version", directory.version_dir(version), "a version of the payload that no glidein uses")
-        for version, usage in sorted(found["versions"].items())
-        if not usage["in_use"]
-    ]
-    items += _remains(directory.path, now_s)
-    logs = old_logs(directory.log_dir, deployment, log_days, now_s, longest_s)
-    items += [Item("log", path, _last_written(path)) for path in logs]
+    items = []
+    if "orphan" in kinds:
+        reason = "a queued glidein of an entry or shape that is not configured"
+        items += [Item("orphan", job.id, reason) for job in orphans_to_cancel(counted)]
+    if "version" in kinds:
+        unused = sorted(version for version, usage in found["versions"].items() if not usage["in_use"])
+        reason = "a version of the payload that no glidein uses"
+        items += [Item("version", directory.version_dir(version), reason) for version in unused]
+    if "remains" in kinds:
+        items += _remains(directory.path, now_s)
+    if "log" in kinds:
+        logs = old_logs(directory.log_dir, deployment, log_days, now_s, longest_s)
+        items += [Item("log", path, _last_written(path)) for path in logs]
     owner = {"deployment": deployment, "site": queue.site["site"]}
     jobs = counted.all() + counted.others
-    for parent in scratch:
+    for parent in scratch if "scratch" in kinds else ():
         items += _left_scratch(parent, owner, jobs, now_s - longest_s - DAY_S)
     return items
 

@@ -1,11 +1,12 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""~/.glidein/<site> on a login node: payload versions, the credential, scripts and logs."""
+"""~/.glidein/<site> on a login node: payload versions, the credential, scripts, logs and drains."""
 
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.drains import check_drains
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError, NotDeployedError
 from ansible_collections.glidein.ops.plugins.module_utils.site import submissions
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -141,12 +143,6 @@ class SiteDirectory:
         os.rename(self.version_dir(version), os.path.join(doomed, version))
         shutil.rmtree(doomed)
 
-    def sweep(self):
-        """Remove the remains of removals that were interrupted."""
-        for name in os.listdir(self.path):
-            if name.startswith(_REMOVED):
-                shutil.rmtree(os.path.join(self.path, name))
-
 
 def _checked_path(option, value):
     """Return an absolute path, ~ replaced. Raises InputError."""
@@ -193,3 +189,39 @@ def read_text(path):
             return handle.read()
     except FileNotFoundError:
         return ""
+
+
+def _drain_file(directory):
+    """Return the path of the file with a SiteDirectory's drains."""
+    return os.path.join(directory.path, "drain.json")
+
+
+def read_drains(directory):
+    """Return the drains of a SiteDirectory; [] without the file.
+
+    Raises InputError for a file that cannot be read: the site may be drained, so nothing must be submitted.
+    """
+    path = _drain_file(directory)
+    try:
+        with open(path, encoding="utf-8") as handle:
+            content = json.load(handle)
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}. {_remedy(path)}") from error
+    try:
+        return check_drains("drains", content.get("drains") if isinstance(content, dict) else None)
+    except InputError as error:
+        raise InputError(f"{path}: {error}. {_remedy(path)}") from error
+
+
+def write_drains(directory, drains):
+    """Write the drains of a SiteDirectory; without any, remove the file."""
+    if drains:
+        write_atomically(_drain_file(directory), json.dumps({"drains": drains}, indent=2, sort_keys=True) + "\n")
+    elif os.path.exists(_drain_file(directory)):
+        os.unlink(_drain_file(directory))
+
+
+def _remedy(path):
+    return f"Nothing is submitted at this site. To end its drains, remove {path} on the login node"

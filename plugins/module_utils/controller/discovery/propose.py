@@ -10,7 +10,7 @@ from typing import Any, Container, Dict, List, Optional, Tuple, Union
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import Scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery import shapes as sizes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profile import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profiles import (
     queues_of_profile,
     remarks_of_profile,
     source_text,

@@ -9,7 +9,7 @@ once. The rules, in the order of docs/plan.md: unproven glideins and black holes
 glideins, demand sanity, queue sanity.
 """
 
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import EntryShape
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
@@ -306,8 +306,7 @@ def _queued_in_delay(item: "PlanItem", shape: EntryShape, guard: Guard, now_s: f
     The number of glideins that earlier plans wanted (`wanted` of the server's history) shows for how long they have
     been unneeded. If that is not known, the time of the last order and the age of the oldest queued glidein decide.
     """
-    assert item.counted is not None
-    queued = item.counted
+    queued = cast(int, item.counted)
     since_s = now_s - guard["cancel_delay_s"]
     if item.queued >= queued or not guard["cancel_delay_s"]:
         return item.queued
@@ -357,12 +356,11 @@ def _demand_hold(idle: int, history: List[Reading], guard: Guard, now_s: float) 
 
 def _queued_in_hold(item: "PlanItem", shape: EntryShape, hold: Hold) -> int:
     """Return how many glideins should be queued while the demand is not believed."""
-    assert item.counted is not None and item.running is not None
-    queued = item.counted
+    queued = cast(int, item.counted)
     if hold.kind == _FALL:
         return max(item.queued, queued)
     last = shape.plans[-1].get("present") if shape.plans else None
-    before = queued if last is None else max(queued, last - item.running)
+    before = queued if last is None else max(queued, last - cast(int, item.running))
     return min(item.queued, before)
 
 
@@ -396,11 +394,11 @@ def _with_overdue(shapes: Shapes, guard: Guard, now_s: float) -> Shapes:
 
 
 def _overdue(shape: EntryShape, overdue_s: int, now_s: float) -> int:
-    assert shape.counts is not None
-    ages = shape.counts["queued_ages"]
+    counts = cast(Dict[str, Any], shape.counts)
+    ages = counts["queued_ages"]
     if ages is not None:
         return sum(number for age_s, number in ages if age_s > overdue_s)
-    oldest_s = shape.counts["oldest_queued_s"]
+    oldest_s = counts["oldest_queued_s"]
     if oldest_s is None or oldest_s <= overdue_s:
         return 0
     # The oldest one is overdue. The age of the others follows from when they were ordered.
@@ -408,7 +406,7 @@ def _overdue(shape: EntryShape, overdue_s: int, now_s: float) -> int:
     reaches_back = any(plan["as_of"] < now_s - overdue_s for plan in shape.plans)
     if not reaches_back or None in launched:
         return 1
-    return max(1, shape.counts["queued"] - sum(launched))
+    return max(1, counts["queued"] - sum(launched))
 
 
 def _queue_doubts(shapes: Shapes, guard: Guard, supply_age_s: float, now_s: float) -> Dict[str, str]:

@@ -22,7 +22,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import (  # no
     idle_timeout_s,
     normalise_site,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import since  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import since  # noqa: E402
 
 
 class Plan:

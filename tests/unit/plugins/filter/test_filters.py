@@ -10,12 +10,9 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.glidein.ops.plugins.doc_fragments.hosts import ModuleDocFragment
 from ansible_collections.glidein.ops.plugins.filter import (
-    demand_tokens,
-    gateway_catalogue,
-    gateway_tarball,
+    demand_server_sites,
     inventory_sites,
     job_explanation,
-    lease_limits,
     seconds,
     select_hosts,
 )
@@ -24,11 +21,9 @@ from ansible_collections.glidein.ops.plugins.filter import (
 @pytest.mark.parametrize(
     "plugin",
     [
-        demand_tokens,
-        gateway_tarball,
+        demand_server_sites,
         inventory_sites,
         job_explanation,
-        lease_limits,
         seconds,
         select_hosts,
     ],
@@ -80,33 +75,3 @@ def test_hosts_are_selected_by_their_variables():
     assert selected(hosts, list(hosts), ["cycle_queue"], without=["glidein_revoked"]) == ["read"]
     assert selected(hosts, list(hosts), ["glidein_pull"]) == []
     assert selected(hosts, list(hosts)) == list(hosts)
-
-
-CATALOGUE_ENTRIES = {
-    "main": {
-        "queue": "cpu",
-        "walltime": "90s",
-        "limits": {"total": 7},
-        "shapes": {
-            "small": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000},
-            "large": {"cpus": 4, "memory_mb": 8000, "disk_mb": 1000, "gpus": 1, "whole_node": True},
-        },
-    },
-    "other": {"walltime": "1h", "shapes": {"one": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}}},
-}
-
-
-def test_the_catalogue_of_a_gateway_has_the_largest_glidein_of_each_entry():
-    catalogue_of = gateway_catalogue.FilterModule().filters()["gateway_catalogue"]
-    assert catalogue_of(CATALOGUE_ENTRIES) == (
-        '{ [ Name = "main"; CPUs = 4; Memory = 8000; MaxWallTime = 2; MaxPilots = 7; GPUs = 1; WholeNode = true; '
-        'Transform = [ set_BatchQueue = "cpu" ] ], '
-        '[ Name = "other"; CPUs = 1; Memory = 1068; MaxWallTime = 60; MaxPilots = 100 ] }'
-    )
-    with pytest.raises(AnsibleFilterError, match="glidein_entries.main.walltime: missing"):
-        catalogue_of({"main": dict(CATALOGUE_ENTRIES["main"], walltime=None)})
-
-
-def test_an_invalid_list_of_tarballs_is_an_error_of_the_filter():
-    with pytest.raises(AnsibleFilterError, match="list of tarballs: invalid line 'x'"):
-        gateway_tarball.FilterModule().filters()["gateway_tarball"]("x", [], "x86_64")

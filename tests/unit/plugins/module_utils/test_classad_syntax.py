@@ -6,7 +6,7 @@
 import sys
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.classad_syntax import expression, is_expression
+from ansible_collections.glidein.ops.plugins.module_utils.condor_settings import expression, is_expression
 
 try:
     import classad2

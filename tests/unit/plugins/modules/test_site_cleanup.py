@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.site.cleanup import scratch_parents
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import SiteDirectory
 from ansible_collections.glidein.ops.plugins.modules import site_cleanup
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module, site_options
 
@@ -154,3 +155,30 @@ def test_a_site_that_is_not_deployed_has_nothing_to_remove(run):
 def test_scratch_paths_that_only_compute_nodes_can_expand_are_skipped():
     paths = ["${TMPDIR:-/tmp}", "/scratch/$USER", "${HOME}/x/", "/local/$SLURM_JOB_ID", "/s/$USERS", "relative", ""]
     assert scratch_parents(paths, "pilot", "/home/pilot") == ["/home/pilot/x", "/scratch/pilot"]
+
+
+def test_a_deployment_removes_versions_and_nothing_else(run, slurm, site_home, scratch):
+    site = site_home / "lab"
+    for version, job in ((OLD, "4"), ("c" * 12, "6")):
+        (site / version).mkdir()
+        lines = [{"event": "submitting", "id": "x", "job_name": CORE}, {"event": "submitted", "id": "x", "job_id": job}]
+        (site / version / "submissions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    slurm.add("5", GONE)
+    slurm.add("6_1", CORE, "RUNNING")
+    left = scratch("glidein.0123abcd")
+    checked = run(check=True, kinds=["version", "remains"])
+    assert (site / OLD).exists()
+    done = run(kinds=["version", "remains"])
+    # The glideins of one version keep no other.
+    assert kinds(done) == kinds(checked) == [("version", OLD)]
+    assert not (site / OLD).exists()
+    assert left.exists()
+    assert len(slurm.jobs()) == 2
+
+
+def test_while_another_run_is_at_work_nothing_is_removed(run, site_home):
+    (site_home / "lab" / OLD).mkdir()
+    with SiteDirectory(str(site_home), "lab").lock():
+        result = run()
+    assert "Another run is changing the glideins of lab" in result["msg"]
+    assert (site_home / "lab" / OLD).exists()

@@ -3,13 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import (
-    demand_tokens,
     read_site,
     results_of_play,
     site_reports,
     sites_of_play,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import (
     AnsibleVaultError,
     Encrypted,
@@ -223,11 +221,3 @@ def test_a_report_has_the_reasons_for_unserved_jobs_at_this_site():
 def test_a_report_names_the_largest_groups_that_are_not_served():
     rows = [{"group": f"g{number}", "count": number, "reason": ""} for number in range(80)]
     assert [row["count"] for row in report_of(plan={"unserved": rows})["unserved"]] == list(range(79, 29, -1))
-
-
-def test_the_tokens_of_all_sites_are_returned_or_an_error_that_names_the_host():
-    hosts = {"a": host(glidein_site="A", glidein_demand_token=TOKEN), "b": host(glidein_demand_token=""), "c": host()}
-    assert demand_tokens(hosts, list(hosts)) == {"A": TOKEN, "b": ""}
-    hosts["c"] = Unreadable("glidein_demand_token", host(), AnsibleVaultError("no secrets"))
-    with pytest.raises(InputError, match="^c: glidein_demand_token: the vault that holds it cannot be decrypted"):
-        demand_tokens(hosts, list(hosts))

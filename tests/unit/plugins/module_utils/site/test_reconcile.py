@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, StaleInputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import SiteJobs
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import (
     check_plan,
     decide,
     newest_first,
     orphans_to_cancel,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteJobs
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, job, raw_entry, shape, site
 from hypothesis import given
 from hypothesis import strategies as st

@@ -6,9 +6,12 @@
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import host_vars_text
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profiles import (
+    load_profile,
+    profile_names,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import discovery_summary
-from ansible_collections.glidein.ops.plugins.module_utils.controller.profiles import load_profile, profile_names
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.facts import account, environment, facts, group, queue
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.site.queue_counts import (
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import (
     MAX_NAMED,
     MAX_NAMED_OF_SITE,
     MAX_TIMES,

@@ -1,13 +1,18 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lines of status about gateways."""
+"""Tests of a gateway's tarball and catalogue, and of the lines of status about gateways."""
 
 import json
+import re
 
 import pytest
-from ansible_collections.glidein.ops.plugins.filter.gateway_lines import FilterModule
-from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway_lines import gateway_lines
+from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import (
+    gateway_catalogue,
+    gateway_lines,
+    gateway_tarball,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
 
@@ -33,7 +38,7 @@ def status(state="running", reason="", jobs=None, pool=LATE, submitters=LATE, pr
 def lines(results):
     """Return the section for {host: registered result}."""
     hostvars = {host: {"status_gateway": result} for host, result in results.items()}
-    return FilterModule().filters()["gateway_lines"](hostvars, sorted(hostvars), NOW)
+    return gateway_lines(hostvars, sorted(hostvars), NOW)[1:]
 
 
 def test_each_gateway_has_a_line():
@@ -64,7 +69,7 @@ def test_each_gateway_has_a_line():
 
 def test_a_gateway_has_the_name_of_its_site():
     hostvars = {"a": {"status_gateway": {"skipped": True}, "glidein_site": "bridges"}}
-    assert gateway_lines(hostvars, ["a"])[1].startswith("  bridges: ")
+    assert gateway_lines(hostvars, ["a"])[2].startswith("  bridges: ")
 
 
 def test_a_stopped_gateway_has_the_reason_and_the_remedy():
@@ -108,7 +113,7 @@ def test_a_gateway_without_a_schedd_is_asked_from_the_access_point_too():
         "e": None,
     }
     hostvars = {host: {"status_gateway": installed, "gateway_connection": result} for host, result in asked.items()}
-    found = FilterModule().filters()["gateway_lines"](hostvars, sorted(hostvars))
+    found = gateway_lines(hostvars, sorted(hostvars))[1:]
     unasked = "the access point was not asked whether it can connect"
     states = ["the access point can connect", f"the access point cannot connect: {refused.strip()}", *[unasked] * 3]
     assert found[1:] == [
@@ -119,4 +124,63 @@ def test_a_gateway_without_a_schedd_is_asked_from_the_access_point_too():
 
 def test_a_site_name_that_cannot_be_read_costs_no_line():
     hostvars = {"odd": Unreadable("glidein_site", {"status_gateway": {"skipped": True}}), "good": {}}
-    assert [line.split(":")[0] for line in gateway_lines(hostvars, list(hostvars), NOW)[1:]] == ["  odd", "  good"]
+    assert [line.split(":")[0] for line in gateway_lines(hostvars, list(hostvars), NOW)[2:]] == ["  odd", "  good"]
+
+
+def test_without_gateways_there_is_no_section():
+    assert gateway_lines({"a": {}}, []) == []
+
+
+NATIVE = "native x86_64 2.41 23.9.6 x86_64_Debian13 0123abcd native.tar.gz"
+ARM = "arm aarch64 2.34 23.9.6 aarch64_AlmaLinux9 4567 arm.tar.gz"
+
+
+@pytest.mark.parametrize(
+    ("platforms", "machine", "name"),
+    [
+        ([], "x86_64", "native"),
+        ([], "aarch64", "arm"),
+        ([], None, "native"),
+        (["arm"], "x86_64", "native"),
+        (["newer", "native"], "x86_64", "newer"),
+    ],
+)
+def test_a_gateway_has_the_first_tarball_for_the_login_node(platforms, machine, name):
+    newer = NATIVE.replace("native", "newer")
+    assert gateway_tarball("\n".join((NATIVE, ARM, newer)), platforms, machine)["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("platforms", "error"),
+    [
+        (["power"], "glidein_platforms: ['power'] is invalid; expected names of glidein_tarballs: arm (aarch64)"),
+        ([], "glidein_tarballs: arm (aarch64); add a platform for x86_64, the login node's architecture"),
+    ],
+)
+def test_a_gateway_without_a_tarball_is_an_error(platforms, error):
+    with pytest.raises(InputError, match=re.escape(error)):
+        gateway_tarball(ARM, platforms, "x86_64")
+
+
+CATALOGUE_ENTRIES = {
+    "main": {
+        "queue": "cpu",
+        "walltime": "90s",
+        "limits": {"total": 7},
+        "shapes": {
+            "small": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000},
+            "large": {"cpus": 4, "memory_mb": 8000, "disk_mb": 1000, "gpus": 1, "whole_node": True},
+        },
+    },
+    "other": {"walltime": "1h", "shapes": {"one": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}}},
+}
+
+
+def test_the_catalogue_of_a_gateway_has_the_largest_glidein_of_each_entry():
+    assert gateway_catalogue(CATALOGUE_ENTRIES) == (
+        '{ [ Name = "main"; CPUs = 4; Memory = 8000; MaxWallTime = 2; MaxPilots = 7; GPUs = 1; WholeNode = true; '
+        'Transform = [ set_BatchQueue = "cpu" ] ], '
+        '[ Name = "other"; CPUs = 1; Memory = 1068; MaxWallTime = 60; MaxPilots = 100 ] }'
+    )
+    with pytest.raises(InputError, match="glidein_entries.main.walltime: missing"):
+        gateway_catalogue({"main": dict(CATALOGUE_ENTRIES["main"], walltime=None)})

@@ -1,14 +1,20 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state of gateways as lines of text. Controller only."""
+"""Gateways: their tarball and their catalogue, and their state as lines of text. Controller only."""
 
 import json
 import time
 from typing import Any, Dict, List, Optional
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import section
+from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payload import tarball_list
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import site_name
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # Time enough to renew a token, also over a weekend.
 MIN_TOKEN_LEFT_S = 3 * 86400
@@ -16,20 +22,69 @@ MIN_TOKEN_LEFT_S = 3 * 86400
 _TOKENS = (("pool", "towards the pool"), ("submitters", "of submitters"))
 
 
+def gateway_tarball(text: str, platforms: List[str], machine: Optional[str]) -> Dict[str, str]:
+    """Return the first tarball of the platforms, otherwise of the list, for the login node's architecture.
+
+    text: of tarball_list; platforms: glidein_platforms; machine: the architecture, None if it is unknown. Raises
+    InputError if no tarball fits, or a platform is unknown.
+    """
+    tarballs = {tarball["name"]: tarball for tarball in tarball_list(text)}
+    known = ", ".join(f"{name} ({tarball['arch']})" for name, tarball in tarballs.items())
+    if set(platforms) - set(tarballs):
+        raise InputError(invalid("glidein_platforms", platforms, f"names of glidein_tarballs: {known}"))
+    for name in [*platforms, *tarballs]:
+        if machine in (None, tarballs[name]["arch"]):
+            return tarballs[name]
+    raise InputError(f"glidein_tarballs: {known}; add a platform for {machine}, the login node's architecture")
+
+
+def gateway_catalogue(entries: dict) -> str:
+    """Return OSG_ResourceCatalog of an HTCondor-CE's ad: a ClassAd expression on one line. Raises InputError.
+
+    entries: glidein_entries. Sources: HTCondor-CE 25.0 (info_query.py), and what osg-configure 4.2 writes.
+    """
+    items = [_item(entry) for entry in normalise_site("glidein", "site", entries)["entries"].values()]
+    return f"{{ {', '.join(map(_ad, items))} }}"
+
+
+def _item(entry: dict) -> dict:
+    """Return the item of an entry: its largest glidein, and the queue that blahp is to request."""
+    shape = max(entry["shapes"].values(), key=lambda each: (each["cpus"], each["asked_memory_mb"], each["gpus"]))
+    item = {
+        "Name": classad_literal(entry["name"]),
+        "CPUs": shape["cpus"],
+        "Memory": shape["asked_memory_mb"],
+        "MaxWallTime": -(-entry["walltime_s"] // 60),
+        "MaxPilots": entry["limits"]["total"],
+    }
+    if shape["gpus"]:
+        item["GPUs"] = shape["gpus"]
+    if shape["whole_node"]:
+        item["WholeNode"] = "true"
+    if entry["queue"]:
+        item["Transform"] = _ad({"set_BatchQueue": classad_literal(entry["queue"])})
+    return item
+
+
+def _ad(attributes: dict) -> str:
+    return f"[ {'; '.join(f'{name} = {value}' for name, value in attributes.items())} ]"
+
+
 def gateway_lines(hostvars: Any, hosts: List[str], now: Optional[float] = None) -> List[str]:
     """Return the section of glidein.ops.status with a line for each gateway, its tokens, and its problems.
 
     hostvars: Ansible's; status_gateway in them is the registered result of `gateway status`. For a gateway without a
-    schedd, gateway_connection is that of the same command, run by SSH from the access point. now: epoch seconds.
+    schedd, gateway_connection is that of the same command, run by SSH from the access point. hosts: those with a
+    gateway; now: epoch seconds.
     """
     now = time.time() if now is None else now
-    lines = ["GATEWAYS"]
+    lines = []
     for host in hosts:
         variables = hostvars[host]
         site = site_name(host, variables)
         found = _lines(variables.get("status_gateway") or {}, variables.get("gateway_connection") or {}, now)
         lines += [f"  {site}: {found[0]}", *(f"    {line}" for line in found[1:])]
-    return lines
+    return section("GATEWAYS", lines)
 
 
 def _lines(result: Dict[str, Any], from_access_point: Dict[str, Any], now: float) -> List[str]:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.controller.module_failure import failure_message
+from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import failure_message
 
 
 @pytest.mark.parametrize(

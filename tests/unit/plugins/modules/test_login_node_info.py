@@ -8,7 +8,7 @@ import sys
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, OutputError
-from ansible_collections.glidein.ops.plugins.module_utils.python_version import describe_python
+from ansible_collections.glidein.ops.plugins.modules.login_node_info import describe_python
 
 RUNNER = Runner({"PATH": "/usr/bin:/bin"})
 

@@ -8,12 +8,12 @@ import re
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.controller import profiles
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery import profiles
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
 
-ROOT = pathlib.Path(__file__).parents[5]
+ROOT = pathlib.Path(__file__).parents[6]
 ACCOUNT = "abc123"
 PAYLOAD = {
     "home": "/home/pilot/.glidein/site/1",

@@ -1,0 +1,27 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+name: demand_server_sites
+short_description: Collect the tokens and the limits of sites for the demand server
+version_added: 0.1.0
+description:
+  - This is internal and may change in any version.
+  - Returns two mappings by the names of the sites. C(tokens) has C(glidein_demand_token) of hosts that are not revoked.
+    C(lease_limits) is how many jobs the glideins of each site can run at once by C(glidein_entries) and
+    C(glidein_limits), each on at least one core; the demand server grants no lease on more.
+  - A variable that cannot be read is an error.
+extends_documentation_fragment:
+  - glidein.ops.hosts
+positional: hosts
+"""
+
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import demand_server_sites
+
+
+class FilterModule:
+    """The filter of this file's name."""
+
+    def filters(self):
+        return {"demand_server_sites": demand_server_sites}
