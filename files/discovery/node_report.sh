@@ -38,24 +38,16 @@ scratch_of_variables=$(for variable in $SCRATCH_VARIABLES; do
 done)
 
 # The functions of the glidein. In a batch job, the files' contents are in the places of the next lines.
-# shellcheck source=../glidein/lib/report.sh
-. "$NODE_REPORT_PAYLOAD/lib/report.sh"
-# shellcheck source=../glidein/lib/timeouts.sh
-. "$NODE_REPORT_PAYLOAD/lib/timeouts.sh"
+# shellcheck source=../glidein/lib/run.sh
+. "$NODE_REPORT_PAYLOAD/lib/run.sh"
 # shellcheck source=../glidein/lib/resources.sh
 . "$NODE_REPORT_PAYLOAD/lib/resources.sh"
-# shellcheck source=../glidein/lib/container_image.sh
-. "$NODE_REPORT_PAYLOAD/lib/container_image.sh"
 # shellcheck source=../glidein/lib/scratch.sh
 . "$NODE_REPORT_PAYLOAD/lib/scratch.sh"
-# shellcheck source=../glidein/lib/gpus.sh
-. "$NODE_REPORT_PAYLOAD/lib/gpus.sh"
 # shellcheck source=../glidein/lib/node.sh
 . "$NODE_REPORT_PAYLOAD/lib/node.sh"
-# shellcheck source=../glidein/lib/node_checks.sh
-. "$NODE_REPORT_PAYLOAD/lib/node_checks.sh"
-# shellcheck source=../glidein/lib/stale_glideins.sh
-. "$NODE_REPORT_PAYLOAD/lib/stale_glideins.sh"
+# shellcheck source=../glidein/lib/gpus.sh
+. "$NODE_REPORT_PAYLOAD/lib/gpus.sh"
 
 PART_S=20       # time limit of a part
 CONNECTION_S=15 # time limit of a connection
@@ -236,6 +228,18 @@ report_connections() {
   done
 }
 
+# clock_offset DIRECTORY: print how many seconds the clock of a directory's server is ahead of this node's
+# clock, by the time of a new file. Print 0 if the directory is local, and nothing if no file can be written there.
+clock_offset() {
+  probe=$1/.clock.$$
+  { true >"$probe"; } 2>/dev/null || return 0
+  made=$(date -r "$probe" +%s 2>/dev/null)
+  now=$(date +%s)
+  rm -f "$probe"
+  case $made in '' | *[!0-9]*) return 0 ;; esac
+  echo $((made - now))
+}
+
 report_clock() {
   [ -z "$NODE_REPORT_DIRECTORY" ] || fact clock_offset_s "$(clock_offset "$NODE_REPORT_DIRECTORY")"
 }
@@ -306,6 +310,6 @@ part "$DISCOVERY_S" GPUs report_gpus
 part "$CVMFS_S" CVMFS report_cvmfs
 part "$PART_S" containers report_containers
 part "$PART_S" attributes report_attributes
-part "$CLOCK_S" clock report_clock
+part "$PART_S" clock report_clock
 report_connections
 fact end 0

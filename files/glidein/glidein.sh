@@ -4,8 +4,8 @@
 # A glidein: a batch job that starts an HTCondor startd on this node. The startd joins a pool and runs the pool's jobs.
 #
 # The glidein writes only to a scratch directory in GLIDEIN_SCRATCH, which it removes at its end, and to GLIDEIN_LOG_DIR. It
-# listens on one unprivileged port and connects only to the pool. `glidein.sh --help` lists its settings, which are environment
-# variables, and its exit statuses. It needs sh, tar, gzip and sha256sum.
+# listens on one unprivileged port and connects only to the pool. lib/settings.sh has its settings, docs/glidein.md its exit
+# statuses. It needs sh, tar, gzip and sha256sum.
 
 set -u
 umask 077
@@ -20,8 +20,7 @@ case $0 in
 */*) PAYLOAD=$(cd "${0%/*}" && pwd) ;;
 *) PAYLOAD=$(pwd) ;;
 esac
-for part in report timeouts settings resources container_image scratch logs tarball credential gpus node configure \
-  daemons held_jobs summary stale_glideins node_checks; do
+for part in run settings resources scratch node gpus install configure daemons logs summary stale_glideins; do
   if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
     echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
     exit 11
@@ -32,7 +31,7 @@ done
 
 case ${1-} in
 '') ;;
--h | --help) show_help; exit 0 ;;
+-h | --help) echo "glidein: see https://github.com/glidein/ops/tree/main/files/glidein, and lib/settings.sh"; exit 0 ;;
 *) echo "glidein: $1: no such option; see glidein.sh --help"; exit 10 ;;
 esac
 

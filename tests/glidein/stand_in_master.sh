@@ -35,10 +35,6 @@ rest() {
 trap 'echo "got TERM" >>"$log/MasterLog"; exit 0' TERM
 case $behaviour in
 good) register ;;
-reconfigured)
-  trap : HUP
-  register
-  ;;
 late)
   sleep 2
   register

@@ -38,7 +38,7 @@ NVIDIA = "CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES"
 
 def lib(shell, script, **environment):
     environment["PATH"] = "/usr/bin:/bin"
-    done = run_lib(shell, '. "$0/report.sh"; . "$0/gpus.sh"; . "$0/tarball.sh"; ' + script, env=environment)
+    done = run_lib(shell, '. "$0/run.sh"; . "$0/gpus.sh"; . "$0/install.sh"; ' + script, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

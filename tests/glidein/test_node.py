@@ -52,7 +52,7 @@ exec "$@"
 
 
 def lib(shell, script, *arguments):
-    done = run_lib(shell, '. "$0/report.sh"; . "$0/container_image.sh"; . "$0/node.sh"; ' + script, *arguments)
+    done = run_lib(shell, '. "$0/run.sh"; . "$0/node.sh"; ' + script, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

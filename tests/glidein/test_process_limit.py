@@ -102,8 +102,8 @@ def test_a_guard_cleans_up_after_bash_has_ended_because_of_the_full_process_limi
 
 
 def lib(shell, script, *arguments):
-    text = '. "$0/report.sh"; . "$0/scratch.sh"; . "$0/summary.sh"; . "$0/daemons.sh"; '
-    text += '. "$0/held_jobs.sh"; . "$0/timeouts.sh"; . "$0/stale_glideins.sh"; ' + script
+    text = '. "$0/run.sh"; . "$0/settings.sh"; . "$0/scratch.sh"; . "$0/summary.sh"; . "$0/daemons.sh"; '
+    text += '. "$0/stale_glideins.sh"; ' + script
     return run_lib(shell, text, *arguments).stdout
 
 
@@ -209,7 +209,7 @@ def test_a_failed_look_at_the_logs_counts_as_a_job(shell, tmp_path):
 def test_a_child_process_with_an_error_does_not_continue_the_script(shell, tmp_path):
     """A shell error in a child process of busybox continues the script in the child, after `command eval`."""
     (tmp_path / "script.sh").write_text(f"""
-        . {ROOT}/files/glidein/lib/report.sh
+        . {ROOT}/files/glidein/lib/run.sh
         child() {{ (: >/nonexistent/x; exit 3); log "in a child" | cat >/dev/null; echo done; }}
         attempt child
         echo "$?"
@@ -224,7 +224,7 @@ def test_a_child_process_with_an_error_does_not_continue_the_script(shell, tmp_p
 def test_an_error_that_remains_ends_the_repetition(shell):
     """Use an error of the shell itself, which ends bash."""
     script = (
-        '. "$0/report.sh"; busy_wait() { :; }; broken() { echo once; : "${NOTHING:?}"; }; until_done broken; echo "$?"'
+        '. "$0/run.sh"; busy_wait() { :; }; broken() { echo once; : "${NOTHING:?}"; }; until_done broken; echo "$?"'
     )
     assert run_lib(shell, script).stdout.split() == (["once"] if shell == "bash" else ["once"] * 10 + ["255"])
 

@@ -29,8 +29,8 @@ def granted(shell, path, ad=AD, how="machine_ad", overhead_mb=0):
     """Return the settings after apply_granted, and its log lines."""
     if ad is not None:
         path.write_text(ad)
-    script = '. "$0/report.sh"; . "$0/resources.sh"; apply_granted; echo "= $GLIDEIN_CPUS $GLIDEIN_MEMORY_MB '
-    script += '$GLIDEIN_DISK_MB $GLIDEIN_GPUS"'
+    script = '. "$0/run.sh"; . "$0/settings.sh"; . "$0/resources.sh"; apply_granted; '
+    script += 'echo "= $GLIDEIN_CPUS $GLIDEIN_MEMORY_MB $GLIDEIN_DISK_MB $GLIDEIN_GPUS"'
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how, _CONDOR_MACHINE_AD=str(path))
@@ -130,7 +130,7 @@ def from_node(shell, root, *trees, how="auto", overhead_mb=0):
     for name, text in {key: value for tree in trees for key, value in tree.items()}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(str(text).rstrip("\n") + "\n")
-    script = '. "$0/report.sh"; . "$0/resources.sh"; apply_node_limits "$1" >/dev/null; '
+    script = '. "$0/run.sh"; . "$0/resources.sh"; apply_node_limits "$1" >/dev/null; '
     script += 'echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how, GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
@@ -258,5 +258,5 @@ def test_the_machine_that_runs_the_tests(shell, tmp_path):
 )
 def test_the_uptime_may_have_zeros_and_any_number_of_decimals(shell, uptime, hundredths):
     """Read the forms of lxcfs and gVisor, too."""
-    script = '. "$0/report.sh"; in_hundredths "$1"; echo "$HUNDREDTHS"'
+    script = '. "$0/run.sh"; in_hundredths "$1"; echo "$HUNDREDTHS"'
     assert int(run_lib(shell, script, uptime).stdout) == hundredths

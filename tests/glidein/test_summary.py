@@ -21,11 +21,11 @@ NOT_STARTED = job_ad(1).replace("JobPid = 1081\n", "").replace("ExitCode = 0\n",
 
 
 def run(shell, tmp_path, script):
-    """Run commands in a shell with the functions of report.sh and summary.sh; return the output."""
+    """Run commands in a shell with the functions of lib/; return the output."""
     (tmp_path / "jobs").mkdir(exist_ok=True)
     head = f"""
 exec 2>&1; LC_ALL=C; export LC_ALL; unset NAME
-for part in report scratch logs summary stale_glideins; do . "$0/$part.sh"; done
+for part in run settings scratch logs summary stale_glideins; do . "$0/$part.sh"; done
 SCRATCH='{tmp_path}'; GLIDEIN_CPUS=4; STARTED_AT=100
 GLIDEIN_DEPLOYMENT=d GLIDEIN_SITE=s GLIDEIN_ENTRY=e GLIDEIN_SHAPE=h GLIDEIN_BATCH_ID='1.x' GLIDEIN_LOG_DIR=-
 told() {{ echo "$JOBS $JOBS_FAILED $BUSY_CORE_S $FAST_FAILURES"; }}
@@ -116,7 +116,7 @@ start_of() { exit 2; }
 is_stale || echo alive
 OWNER_START=1 OWNER_GUARD_START=1
 is_stale || echo alive
-owner_lines() { exit 2; }
+identify_owner() { exit 2; }
 write_state || echo unchanged
 read_state "$SCRATCH/state" && echo "$OWNER_PID $$"
 """
@@ -165,9 +165,9 @@ def test_empty_scratch_directories_and_images_older_than_a_day_are_removed(shell
     ("change", "removed", "summarized"),
     [
         ("", True, True),
-        ("s/^site=.*/site=t/", False, False),
-        ("s/^deployment=.*/deployment=x/", False, False),
-        ("s/^site=.*/site=t/; s/^seen=.*/seen=1000/", True, False),
+        ("s/^GLIDEIN_SITE=.*/GLIDEIN_SITE=t/", False, False),
+        ("s/^GLIDEIN_DEPLOYMENT=.*/GLIDEIN_DEPLOYMENT=x/", False, False),
+        ("s/^GLIDEIN_SITE=.*/GLIDEIN_SITE=t/; s/^SEEN_AT=.*/SEEN_AT=1000/", True, False),
         # It was killed during its clean-up, after it had written its summary.
         ("written", True, False),
     ],
@@ -176,7 +176,7 @@ def test_a_stale_glidein_is_summarized_once_and_by_its_own_site(shell, tmp_path,
     script = f"""
 NAME=glidein_2_dead; SCRATCH="$SCRATCH/glidein.AAAAAAAA"; mkdir "$SCRATCH"; write_state
 [ '{change}' != written ] || (write_summary 0 200 'it was over' >"$SCRATCH/../log"; rm() {{ :; }}; remove_scratch)
-sed -i -e 's/^pid_start=.*/pid_start=1/' -e '{change.replace("written", "")}' "$SCRATCH/state"
+sed -i -e 's/^OWNER_START=.*/OWNER_START=1/' -e '{change.replace("written", "")}' "$SCRATCH/state"
 clean_up_stale "$SCRATCH"
 """
     output = run(shell, tmp_path, script)
@@ -185,7 +185,15 @@ clean_up_stale "$SCRATCH"
 
 
 @pytest.mark.parametrize(
-    "change", [("jobs=0", "jobs=$(id)"), ("name=n", "name=../../x"), ("cpus=4", "cpus=4; id"), ("whole=yes", "")]
+    "change",
+    [
+        ("\nJOBS=0", "\nJOBS=$(id)"),
+        ("NAME=n", "NAME=../../x"),
+        ("CPUS=4", "CPUS=4; id"),
+        ("CPUS=4", "CPUS="),
+        ("JOBS_FAILED=0\n", ""),
+        ("JOBS_FAILED=0", "PATH=/x"),
+    ],
 )
 def test_a_state_file_with_an_invalid_value_is_refused(shell, tmp_path, change):
     run(shell, tmp_path, "NAME=n; write_state")

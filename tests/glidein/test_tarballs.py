@@ -32,7 +32,7 @@ also9 x86_64 2.34 25.0.1 none ee also9.tar.gz
 
 
 def names(shell, arch, glibc):
-    printed = run_lib(shell, '. "$0/tarball.sh"; fitting_tarballs "$1" "$2"', arch, glibc, stdin=LIST).stdout
+    printed = run_lib(shell, '. "$0/install.sh"; fitting_tarballs "$1" "$2"', arch, glibc, stdin=LIST).stdout
     return [line.split()[0] for line in printed.splitlines()]
 
 
@@ -66,7 +66,7 @@ def test_version_of_glibc(shell, tmp_path, getconf, ldd, version):
         (tmp_path / name).write_text("#!/bin/sh\n" + body + "\n")
         (tmp_path / name).chmod(0o755)
     environment = {"PATH": "{}:/usr/bin:/bin".format(tmp_path)}
-    assert run_lib(shell, '. "$0/tarball.sh"; node_glibc', env=environment).stdout.strip() == version
+    assert run_lib(shell, '. "$0/install.sh"; node_glibc', env=environment).stdout.strip() == version
 
 
 BROKEN = b"#!/bin/sh\necho 'libssl.so.3: cannot open shared object file'\nexit 127\n"
@@ -120,7 +120,7 @@ FILE_UNIT = {"dash": 512, "busybox": 512, "bash": 1024}  # bytes, of `ulimit -f`
     ],
 )
 def test_the_reason_of_a_failure_names_the_signal_and_the_limit_and_is_never_empty(shell, status, output, why):
-    script = f'ulimit -f {4194304 // FILE_UNIT[shell]}; ulimit -t 50; . "$0/timeouts.sh"; failure_of "$@"'
+    script = f'ulimit -f {4194304 // FILE_UNIT[shell]}; ulimit -t 50; . "$0/run.sh"; failure_of "$@"'
     assert run_lib(shell, script, status, output).stdout.rstrip() == why
 
 
@@ -265,7 +265,7 @@ def test_a_download_is_tried_again(site, web, any_shell):
 
 def test_a_transfer_is_repeated_with_growing_pauses_and_keeps_its_status(shell):
     script = """
-        . "$0/timeouts.sh"
+        . "$0/run.sh"
         sleep() { printf 'sleep %s ' "$1"; }
         fail() { printf 'try '; return 22; }
         transfer 5 fail; echo "$?"

@@ -275,7 +275,6 @@ RANK = ifThenElse(MY.PartitionableSlot =?= True, \$(GLIDEIN_RANK), 0.0)
 SUSPEND = False
 WANT_SUSPEND = False
 KILL = False
-$(config_held_jobs)
 # When the glidein stops, jobs get a signal and this time (seconds) to vacate. No more: jobs may end by themselves between
 # retirement and GLIDEIN_ToDie, and after TERM the batch system does not wait.
 WANT_VACATE = True
@@ -283,6 +282,7 @@ MAXJOBRETIREMENTTIME = 0
 # This is the time at GLIDEIN_ToDie. A slot keeps the value that it was made with. After a signal, there may be less time; then
 # glidein.sh stops the master fast, which kills the jobs.
 MACHINEMAXVACATETIME = $VACATE_S
+$(config_holds)
 
 # --- glidein.sh ends the glidein: after $GLIDEIN_IDLE_TIMEOUT_S s without a job, or $GLIDEIN_IDLE_AFTER_JOB_S s after a job
 # (0: never); when it has retired and is empty; at GLIDEIN_ToDie.

@@ -74,7 +74,6 @@ check_once() {
     wait_to_register
     used=$NOW
   fi
-  hold_killed_jobs
   watch_disk
   stop_if_signalled
   ship_logs
@@ -110,8 +109,7 @@ stop_if_ended() {
   *'exited with status 0') ;;
   *) return 0 ;;
   esac
-  stop_master "$EMPTY_STOP_S"
-  end_with 0 "the pool shut it down"
+  stop_with 0 "the pool shut it down"
 }
 
 # watch_collector: log when the glidein loses its connection to the collector (CCB) and when it has it again. Access points
@@ -152,17 +150,13 @@ stop_if_over() {
     used=$NOW
     idle_s=$GLIDEIN_IDLE_AFTER_JOB_S
   elif [ -n "$FAILING" ] && [ "$NOW" -ge $((FAILING + SETTLE_S)) ]; then
-    stop_master "$EMPTY_STOP_S"
-    end_with 30 "$FAST_FAILURES_SEEN jobs in a row failed within $FAST_FAILURE_S s each"
+    stop_with 30 "$FAST_FAILURES_SEEN jobs in a row failed within $FAST_FAILURE_S s each"
   elif [ "$NOW" -ge $((TO_RETIRE + SETTLE_S)) ]; then
-    stop_master "$EMPTY_STOP_S"
-    end_with 0 "it has retired and has no job left"
+    stop_with 0 "it has retired and has no job left"
   elif [ -n "$LOST_AT" ] && [ "$GLIDEIN_LOST_S" -gt 0 ] && [ $((NOW - LOST_AT)) -ge "$GLIDEIN_LOST_S" ]; then
-    stop_master "$EMPTY_STOP_S"
-    end_with 36 "the pool's collector, $GLIDEIN_COLLECTOR, could not be reached for $((NOW - LOST_AT)) s"
+    stop_with 36 "the pool's collector, $GLIDEIN_COLLECTOR, could not be reached for $((NOW - LOST_AT)) s"
   elif [ "$idle_s" -gt 0 ] && [ $((NOW - used)) -ge "$idle_s" ]; then
-    stop_master "$EMPTY_STOP_S"
-    end_with 0 "no job ran for $idle_s s"
+    stop_with 0 "no job ran for $idle_s s"
   fi
 }
 
@@ -175,8 +169,7 @@ stop_if_failing() {
   FAST_FAILURES_SEEN=$FAST_FAILURES
   log "$FAST_FAILURES jobs in a row failed within $FAST_FAILURE_S s each: accepting no more jobs"
   { echo "START = False" >>"$SCRATCH/condor_config"; } 2>/dev/null || {
-    stop_master "$EMPTY_STOP_S"
-    end_with 30 "$FAST_FAILURES_SEEN jobs in a row failed fast, and $SCRATCH/condor_config cannot be written"
+    stop_with 30 "$FAST_FAILURES_SEEN jobs in a row failed fast, and $SCRATCH/condor_config cannot be written"
   }
   kill -s HUP "$MASTER_PID" 2>/dev/null # the master passes it on, and all daemons read the configuration again
 }
@@ -226,13 +219,9 @@ has_registered() {
 
 wait_to_register() {
   if log_has StartLog 'condor_starter.* did not produce any output'; then
-    stop_master 5
-    log_daemon_tails
-    end_with 18 "condor_starter does not work on this node"
+    fail_with 18 "condor_starter does not work on this node"
   elif log_has MasterLog 'The STARTD (pid.*exited with status [1-9]'; then
-    stop_master 5
-    log_daemon_tails
-    end_with 18 "the startd failed"
+    fail_with 18 "the startd failed"
   elif has_registered; then
     read_uptime
     # shellcheck disable=SC2034 # for summary.sh
@@ -243,9 +232,7 @@ wait_to_register() {
     registered=yes
   elif [ $((NOW - MASTER_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
     why=$(startd_error)
-    stop_master 5
-    log_daemon_tails
-    end_with 19 "the pool could not be joined within $GLIDEIN_REGISTER_S s: $GLIDEIN_COLLECTOR: ${why:-no answer}"
+    fail_with 19 "the pool could not be joined within $GLIDEIN_REGISTER_S s: $GLIDEIN_COLLECTOR: ${why:-no answer}"
   fi
 }
 
@@ -272,6 +259,19 @@ master_ended() {
 log_daemon_tails() {
   log_tail "$SCRATCH/log/MasterLog" 15
   log_tail "$SCRATCH/log/StartLog" 15
+}
+
+# stop_with STATUS REASON...: stop condor_master and end the glidein.
+stop_with() {
+  stop_master "$EMPTY_STOP_S"
+  end_with "$@"
+}
+
+# fail_with STATUS REASON...: the same, for a glidein that has not registered, with the ends of the daemons' logs.
+fail_with() {
+  stop_master 5
+  log_daemon_tails
+  end_with "$@"
 }
 
 # stop_master SECONDS: stop condor_master. Jobs get so many seconds to vacate; then they and the daemons are killed. The stop

@@ -99,7 +99,7 @@ find_gpus() {
     GPU_ARGUMENTS="${GPU_ARGUMENTS%%" -device "*} -device $named"
     discover_gpus
   fi
-  # shellcheck disable=SC2034 # for node_checks.sh
+  # shellcheck disable=SC2034 # for node.sh
   GPU_LIST=$named
   GPU_NAMES=$(gpu_names "$output" | tr '\n' ',' | sed 's/,$//')
   log "GPUs: ${named:-all}, ${GPU_NAMES:-without names}"

@@ -20,7 +20,7 @@ if [ -n "${4-}" ]; then
   exec /bin/sh "$0" "$glidein" "$master" "$scratch"
 fi
 # The functions are loaded now, because these files are in the scratch directory.
-for part in report timeouts scratch logs summary stale_glideins; do
+for part in run settings scratch logs summary stale_glideins; do
   [ -r "${0%/*}/$part.sh" ] || exec false
   # shellcheck source=/dev/null
   . "${0%/*}/$part.sh"

@@ -6,7 +6,7 @@
 #
 # GLIDEIN_LOG_S3 is a file with a form that the controller has signed (a POST policy of S3). It has one field in each line,
 # NAME VALUE, and the lines "url ADDRESS" and "key PREFIX". Whoever has it can write objects of limited size below PREFIX
-# until it expires. It is sent in the body of the request, so that no process list shows it.
+# until it expires. curl reads it from a file, so that no process list shows it.
 
 SHIP_S=120          # time limit for one copy while the glidein runs
 MOST_LOGS=30        # number of logs that are copied
@@ -35,12 +35,10 @@ ship_logs() {
 copy_and_upload() {
   read -r self _ </proc/self/stat
   renice -n 10 -p "$self" >/dev/null 2>&1
-  if [ "$GLIDEIN_LOG_DIR" != - ]; then
-    run_limited "$SHIP_S" copy_changed_logs || log "the daemons' logs could not be copied within $SHIP_S s"
-  fi
-  if [ -n "$GLIDEIN_LOG_S3" ]; then
-    run_limited "$SHIP_S" upload_logs || log "the daemons' logs could not be uploaded within $SHIP_S s"
-  fi
+  [ "$GLIDEIN_LOG_DIR" = - ] || run_limited "$SHIP_S" copy_logs || [ "$?" -ne 124 ] ||
+    log "the daemons' logs could not be copied within $SHIP_S s"
+  [ -z "$GLIDEIN_LOG_S3" ] || run_limited "$SHIP_S" upload_logs ||
+    log "the daemons' logs could not be uploaded within $SHIP_S s"
 }
 
 # stop_shipping: at the end of the glidein, stop a copy that still runs. The last copy replaces it.
@@ -52,28 +50,27 @@ stop_shipping() {
   SHIPPER_PID=
 }
 
-# changed_logs: print the logs that were written to since the last copy, one per line. The times are of the scratch
-# directory, so the clock of a file server does not matter.
-changed_logs() {
-  if [ -e "$SCRATCH/tmp/copied" ]; then
-    find "$SCRATCH/log" -name '*Log*' -newer "$SCRATCH/tmp/copied"
-  else
-    find "$SCRATCH/log" -name '*Log*'
-  fi 2>/dev/null | sort | head -n "$MOST_LOGS"
+# list_logs: print the daemons' logs, one per line.
+list_logs() {
+  find "$SCRATCH/log" -name '*Log*' -size +0 "$@" 2>/dev/null | sort | head -n "$MOST_LOGS"
 }
 
-copy_changed_logs() {
-  { true >"$SCRATCH/tmp/copying"; } 2>/dev/null || return 0 # on a full disk, the last copy stays
+# copy_logs: copy the logs that were written to since the last copy to GLIDEIN_LOG_DIR. The times are of the scratch directory,
+# so the clock of a file server does not matter. Without a new time, on a full disk, the next copy includes these logs, too.
+copy_logs() {
   LOGS=$GLIDEIN_LOG_DIR/$NAME
   mkdir -p "$LOGS" 2>/dev/null || {
-    log "the daemons' logs cannot be copied: $LOGS cannot be made"
-    return 0
+    log "the daemons' logs are lost: $LOGS cannot be made"
+    return 1
   }
+  { true >"$SCRATCH/tmp/copying"; } 2>/dev/null
+  set --
+  [ ! -e "$SCRATCH/tmp/copied" ] || set -- -newer "$SCRATCH/tmp/copied"
   # (the loop is in a process of its own; after a failure, the next copy includes these logs)
-  changed_logs | while IFS= read -r log; do
+  list_logs "$@" | while IFS= read -r log; do
     copy_log "$log" || exit 1
-  done || return 0
-  mv -f "$SCRATCH/tmp/copying" "$SCRATCH/tmp/copied"
+  done || return 1
+  mv -f "$SCRATCH/tmp/copying" "$SCRATCH/tmp/copied" 2>/dev/null || :
 }
 
 # copy_log FILE: copy the end of a log to the directory LOGS, atomically and without tokens. The name of the incomplete file
@@ -86,27 +83,16 @@ copy_log() {
   }
 }
 
-# save_logs: at the end of the glidein, copy the ends of the daemons' logs to GLIDEIN_LOG_DIR or, if that is '-', to standard
-# error.
+# save_logs: at the end of the glidein, copy the logs to GLIDEIN_LOG_DIR or, if that is '-', print their ends to standard error.
 save_logs() {
-  [ -n "$SCRATCH" ] && [ -s "$SCRATCH/log/MasterLog" ] || return 0
-  LOGS=$GLIDEIN_LOG_DIR/$NAME
-  [ "$GLIDEIN_LOG_DIR" = - ] || mkdir -p "$LOGS" 2>/dev/null || {
-    log "the daemons' logs are lost: $LOGS cannot be made"
+  [ -s "$SCRATCH/log/MasterLog" ] || return 0
+  if [ "$GLIDEIN_LOG_DIR" != - ]; then
+    ! copy_logs || log "the daemons' logs are in $LOGS"
     return 0
-  }
-  count=0
-  for log in "$SCRATCH"/log/*Log*; do
-    [ -s "$log" ] || continue
-    count=$((count + 1))
-    [ "$count" -le "$MOST_LOGS" ] || break
-    if [ "$GLIDEIN_LOG_DIR" = - ]; then
-      { printf '==> %s of %s <==\n' "${log##*/}" "$NAME" && tail -c "$STDERR_BYTES" "$log" | without_tokens; } >&2
-    else
-      copy_log "$log" || return 0
-    fi
-  done
-  [ "$GLIDEIN_LOG_DIR" = - ] || log "the daemons' logs are in $LOGS"
+  fi
+  list_logs | while IFS= read -r log; do
+    printf '==> %s of %s <==\n' "${log##*/}" "$NAME" && tail -c "$STDERR_BYTES" "$log" | without_tokens
+  done >&2
 }
 
 # copy_form: copy the signed form, or its newer version from the controller. Return 1 if the form is missing.
@@ -127,49 +113,30 @@ upload_logs() {
   address=$(sed -n 's/^url //p' "$form")
   upload=$SCRATCH/tmp/upload
   rm -rf "$upload"
-  { mkdir "$upload" "$upload/$NAME" && pack_logs && form_body >"$upload/body"; } 2>/dev/null || {
+  { mkdir "$upload" "$upload/$NAME" && pack_logs && form_options >"$upload/options"; } 2>/dev/null || {
     log "the daemons' logs cannot be uploaded: $SCRATCH is full"
     rm -rf "$upload"
     return 0
   }
-  transfer 2 post_body "$address" "$upload/body" >"$upload/answer" 2>&1 ||
+  transfer 2 post_form >"$upload/answer" 2>&1 ||
     log "the daemons' logs cannot be uploaded to $address: $(failure_of "$?" "$(cut -c 1-300 "$upload/answer")")"
   rm -rf "$upload"
 }
 
 pack_logs() {
-  for log in "$SCRATCH"/log/*Log*; do
-    [ ! -s "$log" ] || echo "$log"
-  done | head -n "$MOST_LOGS" | while IFS= read -r log; do
+  list_logs | while IFS= read -r log; do
     tail -c "$UPLOAD_BYTES" "$log" | without_tokens >"$upload/$NAME/${log##*/}" || exit 1
   done || return 1
   tar -C "$upload" -cf - "$NAME" | gzip >"$upload/logs" && rm -r "${upload:?}/$NAME"
 }
 
-# form_body: print the body of the request: the fields of the form, then the file.
-form_body() {
-  while read -r field value; do
-    case $field in
-    url) continue ;;
-    key) value=$value$NAME.tar.gz ;;
-    esac
-    printf '%s\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' "--glidein-${SCRATCH##*.}" "$field" "$value"
-  done <"$form"
-  printf '%s\r\nContent-Disposition: form-data; name="file"; filename="%s"\r\n' "--glidein-${SCRATCH##*.}" "$NAME.tar.gz"
-  printf 'Content-Type: application/gzip\r\n\r\n'
-  cat "$upload/logs"
-  printf '\r\n%s\r\n' "--glidein-${SCRATCH##*.}--"
+# form_options: print the form as a configuration file of curl.
+form_options() {
+  sed -e 's/^url \(.*\)/url = "\1"/' -e t -e "s/^key .*/&$NAME.tar.gz/" -e 's/^\([^ ]*\) \(.*\)/form-string = "\1=\2"/' "$form"
 }
 
-# post_body ADDRESS FILE: send the request with curl or wget. A proxy is taken from the environment.
-post_body() {
-  type="Content-Type: multipart/form-data; boundary=glidein-${SCRATCH##*.}"
-  if command -v curl >/dev/null 2>&1; then
-    curl -q --fail --silent --show-error --connect-timeout 20 --header "$type" --header Expect: --data-binary "@$2" "$1"
-  elif command -v wget >/dev/null 2>&1; then
-    HOME=$SCRATCH/tmp wget -T 60 -O /dev/null --header "$type" --post-file "$2" "$1"
-  else
-    echo "this node has neither curl nor wget"
-    return 1
-  fi
-}
+# post_form: send the form, and the file after its other fields. A proxy is taken from the environment.
+post_form() (
+  cd "$upload" && exec curl -q --fail --silent --show-error --connect-timeout 20 --header Expect: --config options \
+    --form file=@logs
+)

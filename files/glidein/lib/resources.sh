@@ -34,22 +34,9 @@ apply_machine_ad() {
 # granted ATTRIBUTE LEAST MOST: true if the ad has the attribute once, as a number in this range; store its integer part in
 # `value`.
 granted() {
-  value=$(sed -n 's/^'"$1"' = //p' "$MACHINE_AD" 2>/dev/null)
-  case $value in
-  '')
-    return 1
-    ;;
-  *.*)
-    case ${value#*.} in
-    *[!0-9]*) value=nonsense ;;
-    *) value=${value%%.*} ;;
-    esac
-    ;;
-  esac
-  case $value in
-  '' | *[!0-9]* | 0?* | ????????????????*) ;;
-  *) [ "$value" -lt "$2" ] || [ "$value" -gt "$3" ] || return 0 ;;
-  esac
+  grep -q "^$1 = " "$MACHINE_AD" 2>/dev/null || return 1
+  value=$(sed -n "s/^$1 = //p" "$MACHINE_AD" | sed 's/^\([0-9][0-9]*\)\.[0-9]*$/\1/')
+  ! is_valid "$2" "$value" || [ "$value" -gt "$3" ] || return 0
   log "the machine ad's $1 is invalid: using the requested value"
   return 1
 }

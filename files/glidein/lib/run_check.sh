@@ -4,43 +4,24 @@
 # Run one check as a STARTD_CRON job of the startd: run_check.sh NAME ARGUMENTS... runs NAME in the directory of this script.
 # A check may print lines GLIDEIN_Resource_<name> = True and GLIDEIN_Metric_<name> = <number or "text">. Without a line for
 # NAME itself, its exit status is the result: 0 is True, 75 is undefined, any other is False, whatever was printed. A check
-# that exceeds its time limit is False, even if it cannot be killed.
+# that exceeds its time limit is False.
 
 set -u
 name=$1
 shift
-directory=${0%/*}
 # Programs of the node must not use the tarball's libraries.
 unset LD_LIBRARY_PATH CONDOR_CONFIG
-found=$(mktemp -d) || exit 1
-trap 'rm -rf "$found"' EXIT
+out=$(mktemp) || exit 1
+trap 'rm -f "$out"' EXIT
 began=$(date +%s)
+# timeout kills the check with its child processes, and ends even if they do not. Without it, there is no limit.
+limit="timeout -s KILL ${GLIDEIN_CHECK_TIMEOUT_S:-60}"
+command -v timeout >/dev/null 2>&1 || limit=
+# shellcheck disable=SC2086 # a command
+$limit "${0%/*}/$name" "$@" >"$out" 2>/dev/null </dev/null
+status=$?
 
-session=
-if command -v setsid >/dev/null 2>&1; then session=setsid; fi
-(
-  $session "$directory/$name" "$@" >"$found/out" 2>"$found/err" </dev/null &
-  echo "$!" >"$found/pid"
-  wait "$!"
-  echo "$?" >"$found/new"
-  mv "$found/new" "$found/status"
-) >/dev/null 2>&1 &
-
-limit=${GLIDEIN_CHECK_TIMEOUT_S:-60}
-waited=0
-while [ ! -s "$found/status" ] && [ "$waited" -lt "$limit" ]; do
-  sleep 1
-  waited=$((waited + 1))
-done
-if [ -s "$found/status" ]; then
-  read -r status <"$found/status"
-else
-  read -r process <"$found/pid"
-  kill -s KILL -- "-$process" 2>/dev/null || kill -s KILL "$process" 2>/dev/null
-  status=124
-fi
-
-printed=$(sed -n 's/^ *\(GLIDEIN_\(Resource\|Metric\)_[A-Za-z0-9_]*\) *= *\(.*[^ ]\) *$/\1 = \3/p' "$found/out" 2>/dev/null)
+printed=$(sed -n 's/^ *\(GLIDEIN_\(Resource\|Metric\)_[A-Za-z0-9_]*\) *= *\(.*[^ ]\) *$/\1 = \3/p' "$out")
 case $status in
 0) result=True ;;
 75) result=Undefined ;;

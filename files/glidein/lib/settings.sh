@@ -1,181 +1,179 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# The settings. All are checked before anything is written; the first invalid one ends the glidein (status 10).
+# The settings, which are environment variables. All are checked before anything is written; the first invalid one ends the
+# glidein (status 10). The controller has checked them, too; here, they become arguments and lines of condor_config.
+
+# Each line: NAME KIND DEFAULT MEANING. MB are MiB, _S are seconds. KIND is a kind of is_valid, or the least value of a
+# number; "lines:" before it means one per line. DEFAULT is a value, or the setting that has it, or one of: required (not
+# empty), set (may be empty), none.
+SETTINGS='
+GLIDEIN_DEPLOYMENT          name            required               advertised in the machine ad, as the next three
+GLIDEIN_SITE                name            required
+GLIDEIN_ENTRY               name            required
+GLIDEIN_SHAPE               name            required
+GLIDEIN_HOME                path            required               directory of tarballs.list, and of the tarballs in it
+GLIDEIN_CREDENTIAL          path            set                    file with the token; empty: etc/pool_password of the tarball
+GLIDEIN_COLLECTOR           address         required               collector of the pool (default port 9618)
+GLIDEIN_CPUS                1               required               resources of the jobs, as the next three
+GLIDEIN_MEMORY_MB           1               required
+GLIDEIN_DISK_MB             1               required
+GLIDEIN_GPUS                0               required
+GLIDEIN_MEMORY_OVERHEAD_MB  0               0                      memory of the batch job that is not offered to jobs
+GLIDEIN_MIN_DISK_MB         0               GLIDEIN_DISK_MB        offer less disk if the node has less, but at least this
+GLIDEIN_WALLTIME_S          1               required               the walltime of this batch job
+GLIDEIN_RETIREMENT_S        0               required               this long before the walltime ends, accept no new job
+GLIDEIN_IDLE_TIMEOUT_S      0               required               end after this time without a job; 0: never
+GLIDEIN_IDLE_AFTER_JOB_S    0               GLIDEIN_IDLE_TIMEOUT_S the same after the first job
+GLIDEIN_GRACE_S             1               30                     time between the signal of the batch system and its kill
+GLIDEIN_NOTICE_TO_ALL       signals         none                   notices that reach every process; jobs ignore them
+GLIDEIN_GRANTED             source          asked                  source of the resources of the jobs: see README.md
+GLIDEIN_SCRATCH             path            required               directory of the scratch directory; made if it is missing
+GLIDEIN_BATCH_ID            text            required               the id of this job in the batch system
+GLIDEIN_ATTRIBUTES          lines:attribute set                    for the machine ad
+GLIDEIN_SITE_RESOURCE       name            GLIDEIN_SITE           advertised as GLIDEIN_SiteResource
+GLIDEIN_START               expression      none                   ClassAd expression that a job must fulfil to start here
+GLIDEIN_RANK                expression      none                   ClassAd expression: how well a job suits this glidein
+GLIDEIN_GPU_DISCOVERY       arguments       none                   further arguments of condor_gpu_discovery, such as -extra
+GLIDEIN_CVMFS               repositories    none                   CVMFS repositories to advertise, besides mounted ones
+GLIDEIN_JOB_SETUP           path            none                   file on the node that a shell reads before each job
+GLIDEIN_JOB_ENVIRONMENT     lines:variable  none                   environment of jobs, which a job can override
+GLIDEIN_CONDOR_CONFIG       lines:setting   none                   for condor_config, such as STARTD_DEBUG
+GLIDEIN_IMAGE               image           none                   run the glidein in this image, by apptainer or singularity
+GLIDEIN_REGISTER_S          1               300                    end if it has not joined the pool after this time
+GLIDEIN_LOST_S              0               1200                   end if the collector is lost so long without a job; 0: never
+GLIDEIN_LOG_DIR             log_dir         required               gets the logs of the daemons at the end; -: standard error
+GLIDEIN_LOG_MB              1               20                     limit of the size of these logs in the scratch directory
+GLIDEIN_LOG_INTERVAL_S      0               0                      copy the logs in this interval, too; 0: only at the end
+GLIDEIN_LOG_S3              path            none                   signed form for the upload of the logs to an S3 bucket
+GLIDEIN_FAST_FAILURES       0               5                      end after this many jobs failed within 60 s each; 0: never
+GLIDEIN_CHECKS              lines:check     none                   executables in checks/ and arguments, for the startd to run
+GLIDEIN_REQUIRE_CHECKS      text            none                   checks that must have passed before a job may start
+GLIDEIN_CHECK_PERIOD_S      1               600                    interval between two runs of a check
+GLIDEIN_CHECK_TIMEOUT_S     1               60                     a check that takes longer has failed
+'
 
 bad_setting() {
   end_with 10 "of an invalid setting: $*"
 }
 
-# need_value NAME: end if the environment variable NAME is empty; store its value in `value`. NAME is a constant.
-need_value() {
-  eval "value=\${$1-}"
-  [ -n "$value" ] || bad_setting "$1 is missing or empty"
-}
-
-need_name() {
-  need_value "$1"
-  case $value in
-  [!A-Za-z0-9]* | *[!A-Za-z0-9._-]*)
-    bad_setting "$1='$value' is invalid; expected a letter or digit, then letters, digits, '.', '_', '-'" ;;
-  esac
-}
-
-# need_number NAME LOWEST: at most 15 digits, no leading zero, which the shell would read as octal.
-need_number() {
-  need_value "$1"
-  case $value in
-  *[!0-9]* | 0?* | ????????????????*) bad_setting "$1='$value' is invalid; expected a whole number" ;;
-  esac
-  [ "$value" -ge "$2" ] || bad_setting "$1=$value is invalid; the least is $2"
-}
-
-# need_path NAME: paths are not quoted in condor_config and LD_LIBRARY_PATH, so not all characters are allowed.
-need_path() {
-  need_value "$1"
-  case $value in
-  [!/]*) bad_setting "$1='$value' is invalid; expected an absolute path" ;;
-  *[!A-Za-z0-9\ /._,+@%=~-]*)
-    bad_setting "$1='$value' is invalid; allowed in a path: letters, digits, blanks and /._,+@%=~-" ;;
-  esac
-}
-
 check_settings() {
   [ "$(id -u)" -ne 0 ] || bad_setting "the user is root; a glidein must run as an ordinary user"
-  need_name GLIDEIN_DEPLOYMENT
-  need_name GLIDEIN_SITE
-  need_name GLIDEIN_ENTRY
-  need_name GLIDEIN_SHAPE
-  need_path GLIDEIN_HOME
-  [ "${GLIDEIN_CREDENTIAL+set}" = set ] ||
-    bad_setting "GLIDEIN_CREDENTIAL is missing; expected a file, or an empty value for the pool password in the tarball"
-  [ -z "$GLIDEIN_CREDENTIAL" ] || need_path GLIDEIN_CREDENTIAL
-  check_collector
-  need_number GLIDEIN_CPUS 1
-  need_number GLIDEIN_MEMORY_MB 1
-  : "${GLIDEIN_MEMORY_OVERHEAD_MB:=0}"
-  need_number GLIDEIN_MEMORY_OVERHEAD_MB 0
-  need_number GLIDEIN_DISK_MB 1
-  : "${GLIDEIN_MIN_DISK_MB:=$GLIDEIN_DISK_MB}"
-  need_number GLIDEIN_MIN_DISK_MB 0
-  need_number GLIDEIN_GPUS 0
-  need_number GLIDEIN_WALLTIME_S 1
-  need_number GLIDEIN_RETIREMENT_S 0
-  need_number GLIDEIN_IDLE_TIMEOUT_S 0
-  : "${GLIDEIN_IDLE_AFTER_JOB_S:=$GLIDEIN_IDLE_TIMEOUT_S}"
-  need_number GLIDEIN_IDLE_AFTER_JOB_S 0
-  : "${GLIDEIN_GRACE_S:=30}"
-  need_number GLIDEIN_GRACE_S 1
-  case ${GLIDEIN_NOTICE_TO_ALL:=} in
-  *[!A-Z0-9\ ]*)
-    bad_setting "GLIDEIN_NOTICE_TO_ALL='$GLIDEIN_NOTICE_TO_ALL' is invalid; expected names of signals such as USR1 USR2" ;;
-  esac
-  : "${GLIDEIN_GRANTED:=asked}"
-  case $GLIDEIN_GRANTED in
-  asked | auto | node | machine_ad) ;;
-  *) bad_setting "GLIDEIN_GRANTED='$GLIDEIN_GRANTED' is invalid; expected asked, auto, node or machine_ad" ;;
-  esac
-  check_options
+  avoid_brackets
+  while read -r setting kind default _; do
+    [ -z "$setting" ] || check_setting
+  done <<SETTINGS
+$SETTINGS
+SETTINGS
   [ "$GLIDEIN_RETIREMENT_S" -lt "$GLIDEIN_WALLTIME_S" ] ||
     bad_setting "GLIDEIN_RETIREMENT_S=$GLIDEIN_RETIREMENT_S is invalid;" \
       "expected less than GLIDEIN_WALLTIME_S=$GLIDEIN_WALLTIME_S"
-  avoid_brackets
-  need_path GLIDEIN_SCRATCH
-  [ "${GLIDEIN_LOG_DIR-}" = - ] || need_path GLIDEIN_LOG_DIR
-  need_value GLIDEIN_BATCH_ID
-  [ "${GLIDEIN_ATTRIBUTES+set}" = set ] || bad_setting "GLIDEIN_ATTRIBUTES is missing; it may be empty"
-  check_attributes
-  check_condor_config
-  # These become parts of lines of condor_config.
-  : "${GLIDEIN_START:=}" "${GLIDEIN_RANK:=}"
-  need_expression GLIDEIN_START "$GLIDEIN_START"
-  need_expression GLIDEIN_RANK "$GLIDEIN_RANK"
-  GLIDEIN_REGISTER_S=${GLIDEIN_REGISTER_S:-300}
-  need_number GLIDEIN_REGISTER_S 1
-  : "${GLIDEIN_LOST_S:=1200}" "${GLIDEIN_LOG_MB:=20}"
-  need_number GLIDEIN_LOST_S 0
-  need_number GLIDEIN_LOG_MB 1
-  : "${GLIDEIN_LOG_INTERVAL_S:=0}"
-  need_number GLIDEIN_LOG_INTERVAL_S 0
-  [ -z "${GLIDEIN_LOG_S3:=}" ] || need_path GLIDEIN_LOG_S3
-  check_health_settings # after this, each ending has a summary
+  for check in $GLIDEIN_REQUIRE_CHECKS; do
+    printf '%s\n' "$GLIDEIN_CHECKS" | grep -qx -e "$check" -e "$check .*" ||
+      bad_setting "GLIDEIN_REQUIRE_CHECKS has '$check', which is not in GLIDEIN_CHECKS"
+  done
+  # shellcheck disable=SC2034 # for run.sh
+  SETTINGS_VALID=yes # after this, each ending has a summary
 }
 
-# check_options: check the settings that may be missing.
-check_options() {
-  : "${GLIDEIN_SITE_RESOURCE:=$GLIDEIN_SITE}"
-  need_name GLIDEIN_SITE_RESOURCE
-  case ${GLIDEIN_GPU_DISCOVERY:=} in
-  *[!A-Za-z0-9\ ,:._-]*)
-    bad_setting "GLIDEIN_GPU_DISCOVERY='$GLIDEIN_GPU_DISCOVERY' is invalid; expected arguments such as -extra" ;;
+# check_setting: check the value of $setting, or store its default.
+check_setting() {
+  eval "is_set=\${$setting+yes} value=\${$setting-}"
+  case $default in
+  required) [ -n "$value" ] || bad_setting "$setting is missing or empty" ;;
+  set) [ -n "$is_set" ] || bad_setting "$setting is missing; it may be empty" ;;
+  none) ;;
+  GLIDEIN_*) [ -n "$value" ] || eval "value=\$$default" ;;
+  *) value=${value:-$default} ;;
   esac
-  case ${GLIDEIN_CVMFS:=} in
-  *[!A-Za-z0-9\ .-]*) bad_setting "GLIDEIN_CVMFS='$GLIDEIN_CVMFS' is invalid; expected repositories, separated by blanks" ;;
-  esac
-  case ${GLIDEIN_IMAGE:=} in
-  -* | *[!A-Za-z0-9/._:@+-]*)
-    bad_setting "GLIDEIN_IMAGE='$GLIDEIN_IMAGE' is invalid; expected the path or address of an image" ;;
-  esac
-  [ -z "${GLIDEIN_JOB_SETUP:=}" ] || need_path GLIDEIN_JOB_SETUP
-  : "${GLIDEIN_JOB_ENVIRONMENT:=}"
-  while IFS= read -r line; do
-    case ${line%%=*} in
-    '' | "$line" | [!A-Za-z_]* | *[!A-Za-z0-9_]*)
-      [ -z "$line" ] || bad_setting "GLIDEIN_JOB_ENVIRONMENT has the invalid line '$line'; expected NAME=value" ;;
-    esac
-  done <<ENVIRONMENT
-$GLIDEIN_JOB_ENVIRONMENT
-ENVIRONMENT
-}
-
-# check_condor_config: each line becomes a line of condor_config. Continuation lines are invalid.
-check_condor_config() {
-  while IFS= read -r line; do
-    [ -n "$line" ] || continue
-    name=${line%% =*}
-    case $name in
-    "$line" | '' | [!A-Za-z_]* | *[!A-Za-z0-9_.]*)
-      bad_setting "GLIDEIN_CONDOR_CONFIG has the invalid line '$line'; expected 'NAME = value'" ;;
-    esac
-    case $line in
-    *"\\") bad_setting "GLIDEIN_CONDOR_CONFIG has the line '$line'; a backslash at its end is invalid" ;;
-    esac
-  done <<CONFIG
-${GLIDEIN_CONDOR_CONFIG:=}
-CONFIG
-}
-
-need_expression() {
-  case $2 in
-  *"\$("* | *"
-"*) bad_setting "$1='$2' is invalid; expected a ClassAd expression on one line" ;;
+  eval "$setting=\$value"
+  [ -n "$value" ] || return 0
+  case $kind in
+  lines:*)
+    while IFS= read -r line; do
+      [ -z "$line" ] || is_valid "${kind#*:}" "$line" ||
+        bad_setting "$setting has the invalid line '$line'; expected $expected"
+    done <<VALUE
+$value
+VALUE
+    ;;
+  *) is_valid "$kind" "$value" || bad_setting "$setting='$value' is invalid; expected $expected" ;;
   esac
 }
 
-check_collector() {
-  need_value GLIDEIN_COLLECTOR
-  case $GLIDEIN_COLLECTOR in
-  *[!A-Za-z0-9.:_-]* | :* | *: | *:*[!0-9]* | *:*:*)
-    bad_setting "GLIDEIN_COLLECTOR='$GLIDEIN_COLLECTOR' is invalid; expected HOST or HOST:PORT" ;;
+# is_valid KIND VALUE: true if the value is valid. Store what is valid in `expected`. No value may have a line feed, except
+# a text.
+is_valid() {
+  case $1$2 in
+  text*) return 0 ;;
+  *"
+"*) expected="one line"; return 1 ;;
   esac
-}
-
-# check_attributes: each line becomes a line of condor_config. Macros and continuation lines are invalid.
-check_attributes() {
-  while IFS= read -r line; do
-    [ -n "$line" ] || continue
-    name=${line%% = *}
-    case $name in
-    "$line" | '' | [!A-Za-z_]* | *[!A-Za-z0-9_]*)
-      bad_setting "GLIDEIN_ATTRIBUTES has the invalid line '$line'; expected 'Name = <ClassAd literal>'" ;;
-    esac
-    case ${line#* = } in
-    "" | *"\$("* | *"\\")
-      bad_setting "GLIDEIN_ATTRIBUTES has the invalid line '$line'; expected a ClassAd literal after ' = '" ;;
-    esac
-  done <<ATTRIBUTES
-$GLIDEIN_ATTRIBUTES
-ATTRIBUTES
+  case $1 in
+  [0-9]*)
+    expected="a whole number of at least $1" # of at most 15 digits; the shell would read a leading zero as octal
+    case $2 in '' | *[!0-9]* | 0?* | ????????????????*) return 1 ;; esac
+    [ "$2" -ge "$1" ]
+    return
+    ;;
+  name)
+    expected="a letter or digit, then letters, digits, '.', '_', '-'"
+    case $2 in '' | [!A-Za-z0-9]* | *[!A-Za-z0-9._-]*) return 1 ;; esac
+    ;;
+  path | log_dir) # not quoted in condor_config and LD_LIBRARY_PATH
+    expected="an absolute path of letters, digits, blanks and /._,+@%=~-"
+    case $1$2 in log_dir-) return 0 ;; esac
+    case $2 in '' | [!/]* | *[!A-Za-z0-9\ /._,+@%=~-]*) return 1 ;; esac
+    ;;
+  address)
+    expected="HOST or HOST:PORT"
+    case $2 in *[!A-Za-z0-9.:_-]* | :* | *: | *:*[!0-9]* | *:*:*) return 1 ;; esac
+    ;;
+  signals)
+    expected="names of signals such as USR1 USR2"
+    case $2 in *[!A-Z0-9\ ]*) return 1 ;; esac
+    ;;
+  source)
+    expected="asked, auto, node or machine_ad"
+    case $2 in asked | auto | node | machine_ad) ;; *) return 1 ;; esac
+    ;;
+  arguments)
+    expected="arguments such as -extra"
+    case $2 in *[!A-Za-z0-9\ ,:._-]*) return 1 ;; esac
+    ;;
+  repositories)
+    expected="repositories, separated by blanks"
+    case $2 in *[!A-Za-z0-9\ .-]*) return 1 ;; esac
+    ;;
+  image)
+    expected="the path or address of an image"
+    case $2 in -* | *[!A-Za-z0-9/._:@+-]*) return 1 ;; esac
+    ;;
+  expression)
+    expected="a ClassAd expression without macros"
+    case $2 in *"\$("*) return 1 ;; esac
+    ;;
+  attribute)
+    expected="'Name = <ClassAd literal>'"
+    case ${2%% = *} in "$2" | '' | [!A-Za-z_]* | *[!A-Za-z0-9_]*) return 1 ;; esac
+    case ${2#* = } in '' | *"\$("* | *"\\") return 1 ;; esac # (a backslash would continue the line)
+    ;;
+  variable)
+    expected="NAME=value"
+    case ${2%%=*} in "$2" | '' | [!A-Za-z_]* | *[!A-Za-z0-9_]*) return 1 ;; esac
+    ;;
+  setting)
+    expected="'NAME = value' without a backslash at its end"
+    case ${2%% =*} in "$2" | '' | [!A-Za-z_]* | *[!A-Za-z0-9_.]*) return 1 ;; esac
+    case $2 in *"\\") return 1 ;; esac
+    ;;
+  check)
+    expected="a name of letters, digits and '_', then arguments of letters, digits, blanks and _./:@%+=,-"
+    case ${2%% *} in '' | [!A-Za-z_]* | *[!A-Za-z0-9_]*) return 1 ;; esac
+    case $2 in *[!A-Za-z0-9\ _./:@%+=,-]*) return 1 ;; esac
+    ;;
+  *) bad_setting "$setting has the unknown kind $1" ;;
+  esac
 }
 
 # attribute_names LINES: print the names in lines "Name = value", one per line.

@@ -1,26 +1,58 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# Remove what stale glideins of this user have left on this node. A glidein is stale if it was killed together with its guard,
-# or if its node was restarted. The processes in its state file show whether it still runs.
+# The state file of a glidein, for its guard and for later glideins on this node, which remove what stale glideins of this user
+# have left. A glidein is stale if it was killed together with its guard, or if its node was restarted. The processes in its
+# state file show whether it still runs.
 
 STALE_S=3600               # a glidein of an earlier boot is stale if its state file is older than this
 OTHER_SITE_STALE_S=604800  # the same for a glidein of another site; until then a glidein of that site may summarize it
+# The variables in the file, and the kinds of their values (settings.sh). The owner comes first.
+STATE=" OWNER_HOST:text OWNER_BOOT:text OWNER_SPACE:text OWNER_PID:0 OWNER_START:0 OWNER_GUARD:0 OWNER_GUARD_START:0 \
+OWNER_MASTER:0 OWNER_MASTER_START:0 SEEN_AT:0 GLIDEIN_DEPLOYMENT:name GLIDEIN_SITE:name GLIDEIN_ENTRY:name \
+GLIDEIN_SHAPE:name GLIDEIN_BATCH_ID:text NAME:name GLIDEIN_LOG_DIR:log_dir GLIDEIN_CPUS:0 STARTED_AT:0 REGISTERED_AT:0 \
+COUNTED_BYTES:0 JOBS:0 JOBS_FAILED:0 BUSY_CORE_S:0 "
 
-# owner_lines: print what identifies the owner of a scratch directory. A process is identified by its id and its start time
-# (clock ticks since boot), the boot of this host, and the namespace of process ids, because a container has its own ids.
-owner_lines() {
-  cat <<OWNER
-host=$(uname -n)
-boot=$(boot_id)
-space=$(space_id)
-pid=$$
-pid_start=$(start_of "$$")
-guard=${GUARD_PID:-0}
-guard_start=$(start_of "${GUARD_PID:-0}")
-master=${MASTER_PID:-0}
-master_start=$(start_of "${MASTER_PID:-0}")
-OWNER
+# write_state: store the state. If the owner cannot be determined, or on a full disk, the previous state stays.
+write_state() {
+  [ -n "$SCRATCH" ] || return 0
+  state=$(state_lines) && [ -n "$state" ] || return 1
+  { cat >"$SCRATCH/.state" && mv -f "$SCRATCH/.state" "$SCRATCH/state"; } 2>/dev/null <<LINES
+$state
+LINES
+}
+
+state_lines() {
+  identify_owner || return
+  for each in $STATE; do
+    eval "printf '%s=%s\n' '${each%:*}' \"\$${each%:*}\""
+  done
+}
+
+# identify_owner: set the variables that identify the owner of a scratch directory. A process is identified by its id and its
+# start time (clock ticks since boot), the boot of this host, and the namespace of process ids, because a container has its own.
+# shellcheck disable=SC2034
+identify_owner() {
+  OWNER_HOST=$(uname -n) && SEEN_AT=$(date +%s) && OWNER_PID=$$ && OWNER_START=$(start_of "$$") || return
+  OWNER_GUARD=${GUARD_PID:-0} OWNER_MASTER=${MASTER_PID:-0} OWNER_BOOT=$(boot_id) OWNER_SPACE=$(space_id)
+  OWNER_GUARD_START=$(start_of "$OWNER_GUARD") && OWNER_MASTER_START=$(start_of "$OWNER_MASTER")
+}
+
+# read_state FILE: read the state file of another glidein into the variables of this process. Users' jobs can write to the
+# file, so it is not executed. Return false if a value is invalid or missing.
+read_state() {
+  missing=$STATE
+  while IFS= read -r line; do
+    key=${line%%=*}
+    value=${line#*=}
+    case $key in *[!A-Z_]*) return 1 ;; esac
+    after=${missing#* "$key":}
+    [ "$after" != "$missing" ] || return 1
+    [ "$key$value" = REGISTERED_AT ] || is_valid "${after%% *}" "$value" || return 1
+    eval "$key=\$value"
+    missing="${missing%% "$key":*} ${after#* }"
+  done <"$1"
+  case $missing in *:*) return 1 ;; esac
 }
 
 boot_id() {
@@ -30,20 +62,6 @@ boot_id() {
 space_id() {
   # shellcheck disable=SC2012 # find does not print the targets of links
   ls -l /proc/self/ns/pid 2>/dev/null | sed -n 's/.* -> //p'
-}
-
-# start_of PID: print the start time of a process; 0 if it does not exist or is a zombie. (The name of a process may contain
-# blanks and brackets. The fields are counted after the last bracket.) It starts no process, because a process that cannot be
-# started would count as a process that does not exist.
-start_of() {
-  stat=
-  { read -r stat <"/proc/$1/stat"; } 2>/dev/null
-  # shellcheck disable=SC2086 # fields
-  set -- ${stat##*) }
-  case ${1:-X} in
-  [ZX]) echo 0 ;;
-  *) echo "${20-0}" ;;
-  esac
 }
 
 # is_stale: true if the owner of the state that was read does not run any more. An owner on another host of a shared file
@@ -75,7 +93,7 @@ state_age() {
 # remove_stale: check each scratch directory of this user in GLIDEIN_SCRATCH that a glidein on this host has made. A shared
 # file system may have thousands of other directories. No process is started for those.
 remove_stale() {
-  this_host="host=$(uname -n)"
+  this_host="OWNER_HOST=$(uname -n)"
   find "$GLIDEIN_SCRATCH"/glidein.???????? -prune -type d -user "$(id -u)" 2>/dev/null | while IFS= read -r found; do
     if [ "$found" = "$SCRATCH" ] || [ ! -f "$found/state" ] || [ -L "$found/state" ]; then continue; fi
     { IFS= read -r line <"$found/state"; } 2>/dev/null || continue
@@ -99,8 +117,6 @@ remove_old_directories() {
 clean_up_stale() {
   own_site=$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE
   own_log_dir=$GLIDEIN_LOG_DIR
-  OWNER_HOST='' OWNER_BOOT='' OWNER_SPACE='' OWNER_PID=0 OWNER_START=0 OWNER_GUARD=0 OWNER_GUARD_START=0
-  OWNER_MASTER=0 OWNER_MASTER_START=0 SEEN_AT=0
   read_state "$1/state" && is_stale || return 0
   [ "$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE" = "$own_site" ] || [ "$(state_age)" -gt "$OTHER_SITE_STALE_S" ] || return 0
   SCRATCH=$1

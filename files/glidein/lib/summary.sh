@@ -3,7 +3,7 @@
 # shellcheck shell=sh
 # The jobs that a glidein has run, and its summary, a line of JSON at its end. The startd writes an ad for each job that has
 # left its slot (STARTD_HISTORY). The guard, and a later glidein that removes this one's scratch directory, use these
-# functions, too. So they need no other state than the state file.
+# functions, too, with the variables of the state file.
 
 SUMMARY_WRITTEN= # set when the summary was written, or when there is nothing to summarize
 REGISTERED_AT=
@@ -103,78 +103,4 @@ write_summary() {
 # json_text TEXT: print the first 300 characters as a JSON string. Characters other than printable ASCII become '?'.
 json_text() {
   printf '"%s"' "$(printf '%s' "$1" | tr -c ' -~' '?' | cut -c 1-300 | sed 's/[\\"]/\\&/g')"
-}
-
-# write_state: store what the guard and later glideins need to know about this glidein. The last line shows that the file is
-# complete.
-write_state() {
-  [ -n "$SCRATCH" ] || return 0
-  # (If the owner cannot be determined, or on a full disk, the previous state stays.)
-  owner=$(owner_lines) && [ -n "$owner" ] || return 1
-  { cat >"$SCRATCH/.state" && mv -f "$SCRATCH/.state" "$SCRATCH/state"; } 2>/dev/null <<STATE
-$owner
-deployment=$GLIDEIN_DEPLOYMENT
-site=$GLIDEIN_SITE
-entry=$GLIDEIN_ENTRY
-shape=$GLIDEIN_SHAPE
-batch_id=$GLIDEIN_BATCH_ID
-name=$NAME
-log_dir=$GLIDEIN_LOG_DIR
-cpus=$GLIDEIN_CPUS
-started=$STARTED_AT
-registered=$REGISTERED_AT
-seen=$(date +%s)
-counted=$COUNTED_BYTES
-jobs=$JOBS
-failed=$JOBS_FAILED
-busy=$BUSY_CORE_S
-whole=yes
-STATE
-}
-
-# read_state FILE: read the state file of another glidein into the variables of this process. Users' jobs can write to the
-# file, so it is not executed. Return false if a value is invalid.
-read_state() {
-  whole=
-  while IFS= read -r line; do
-    value=${line#*=}
-    case ${line%%=*} in
-    cpus | started | seen | counted | jobs | failed | busy | pid | pid_start | guard | guard_start | \
-      master | master_start)
-      case $value in *[!0-9]* | 0?* | ????????????????*) return 1 ;; esac ;;
-    registered) case $value in *[!0-9]* | ????????????????*) return 1 ;; esac ;;
-    deployment | site | entry | shape | name)
-      case $value in '' | *[!A-Za-z0-9._-]*) return 1 ;; esac ;;
-    log_dir) case $value in - | /*) ;; *) return 1 ;; esac ;;
-    esac
-    # shellcheck disable=SC2034 # some of these are for settings.sh, scratch.sh and stale_glideins.sh
-    case ${line%%=*} in
-    host) OWNER_HOST=$value ;;
-    boot) OWNER_BOOT=$value ;;
-    space) OWNER_SPACE=$value ;;
-    pid) OWNER_PID=$value ;;
-    pid_start) OWNER_START=$value ;;
-    guard) OWNER_GUARD=$value ;;
-    guard_start) OWNER_GUARD_START=$value ;;
-    master) OWNER_MASTER=$value ;;
-    master_start) OWNER_MASTER_START=$value ;;
-    deployment) GLIDEIN_DEPLOYMENT=$value ;;
-    site) GLIDEIN_SITE=$value ;;
-    entry) GLIDEIN_ENTRY=$value ;;
-    shape) GLIDEIN_SHAPE=$value ;;
-    batch_id) GLIDEIN_BATCH_ID=$value ;;
-    name) NAME=$value ;;
-    log_dir) GLIDEIN_LOG_DIR=$value ;;
-    cpus) GLIDEIN_CPUS=$value ;;
-    started) STARTED_AT=$value ;;
-    registered) REGISTERED_AT=$value ;;
-    seen) SEEN_AT=$value ;;
-    counted) COUNTED_BYTES=$value ;;
-    jobs) JOBS=$value ;;
-    failed) JOBS_FAILED=$value ;;
-    busy) BUSY_CORE_S=$value ;;
-    whole) whole=$value ;;
-    esac
-  done <"$1"
-  [ "$whole" = yes ]
 }

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The logs of glideins on the login node. files/glidein/lib/report.sh and daemons.sh write the lines."""
+"""The logs of glideins on the login node. files/glidein/lib/run.sh and daemons.sh write the lines."""
 
 import contextlib
 import glob

@@ -50,8 +50,8 @@ def site(slurm, tmp_path_factory):
     inventory = add_sites(folder, {SITE: variables})
     deploy_sites(inventory, SITE)
     # With the default, 10 min, the test would take too long.
-    shorter = "s/GLIDEIN_CHECK_PERIOD_S:=600/GLIDEIN_CHECK_PERIOD_S:=10/"
-    slurm.check_output(f"sed -i '{shorter}' ~/.glidein/{SITE}/current/lib/node_checks.sh")
+    shorter = "/^GLIDEIN_CHECK_PERIOD_S /s/ 600 / 10 /"
+    slurm.check_output(f"sed -i '{shorter}' ~/.glidein/{SITE}/current/lib/settings.sh")
     yield BatchSite(SITE, "slurm", "main", inventories=inventory)
     slurm.check_output(f"rm -rf /home/glidein/broken ~/.glidein/{SITE}")
 

@@ -32,7 +32,7 @@ def site(slurm, more_sites):
     inventory = more_sites({SITE: {"ansible_host": "slurm", "glidein_entries": {"main": ENTRY}}})
     deploy_sites(inventory, SITE)
     # With the defaults, 20 min and 20 MiB, the test would take too long.
-    shorter = "s/GLIDEIN_LOST_S:=1200/GLIDEIN_LOST_S:=30/; s/GLIDEIN_LOG_MB:=20/GLIDEIN_LOG_MB:=1/"
+    shorter = "/^GLIDEIN_LOST_S /s/ 1200 / 30 /; /^GLIDEIN_LOG_MB /s/ 20 / 1 /"
     slurm.check_output(f"sed -i '{shorter}' {HOME}/current/lib/settings.sh")
     yield inventory
     no_glideins(slurm)

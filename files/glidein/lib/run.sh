@@ -1,12 +1,14 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# The log lines of a glidein, its endings, its signals, and --help. All output goes to stdout, the batch job's log.
+# How the glidein runs: the lines of its log, its endings and signals, and time limits. All output goes to stdout, the log of
+# the batch job. A file server, a name server or a driver may not respond. What needs one runs in a process of its own, for a
+# limited time. The script handles signals while it waits for that process. (The program `timeout` would delay the signals.)
 
 END_STATUS=
 END_REASON=
 SETTINGS_VALID= # set when all settings were checked
-STARTED_AT=${GLIDEIN_STARTED_AT:-$(date +%s)} # container_image.sh sets GLIDEIN_STARTED_AT
+STARTED_AT=${GLIDEIN_STARTED_AT:-$(date +%s)} # enter_image sets GLIDEIN_STARTED_AT
 unset GLIDEIN_STARTED_AT
 
 # read_uptime: store the node's uptime in hundredths of a second in HUNDREDTHS. It measures intervals, because date has whole
@@ -226,78 +228,171 @@ clean_up() {
     log "could not remove all of $SCRATCH"
 }
 
-show_help() {
-  cat <<'HELP'
-glidein.sh: start an HTCondor startd in this batch job. It joins a pool and runs the pool's jobs.
+# --- Time limits
 
-Settings (environment variables; MB are MiB, _S are seconds):
-  GLIDEIN_DEPLOYMENT GLIDEIN_SITE GLIDEIN_ENTRY GLIDEIN_SHAPE   names, advertised in the machine ad
-  GLIDEIN_HOME             directory of glidein.sh, lib/, tarballs.list, and the tarballs that the list names
-  GLIDEIN_CREDENTIAL       file with the token; empty: the tarball has etc/pool_password
-  GLIDEIN_COLLECTOR        the pool's collector, HOST or HOST:PORT (default port 9618)
-  GLIDEIN_CPUS GLIDEIN_MEMORY_MB GLIDEIN_DISK_MB GLIDEIN_GPUS   resources of the jobs
-  GLIDEIN_WALLTIME_S       the walltime of this batch job
-  GLIDEIN_RETIREMENT_S     accept no new job for this time before the end of the walltime
-  GLIDEIN_IDLE_TIMEOUT_S   end after this time without a job; 0: never for that reason
-  GLIDEIN_SCRATCH          directory of the scratch directory; made if it is missing
-  GLIDEIN_LOG_DIR          directory to which the daemons' logs are copied at the end; -: standard error
-  GLIDEIN_ATTRIBUTES       lines "Name = <ClassAd literal>" for the machine ad; may be empty
-  GLIDEIN_BATCH_ID         the batch system's id of this job
-Optional:
-  GLIDEIN_IDLE_AFTER_JOB_S the idle timeout after the first job (default GLIDEIN_IDLE_TIMEOUT_S)
-  GLIDEIN_START            ClassAd expression that a job must fulfil to start here (default True)
-  GLIDEIN_RANK             ClassAd expression; the negotiator prefers glideins that rank a job higher (default: by its use of
-                           GPUs and memory)
-  GLIDEIN_MEMORY_OVERHEAD_MB   memory of the batch job that is not offered to jobs (default 0)
-  GLIDEIN_MIN_DISK_MB      if the scratch directory has less than GLIDEIN_DISK_MB, offer that, but not less than this
-                           (default GLIDEIN_DISK_MB)
-  GLIDEIN_GRACE_S          time between the batch system's notice (a signal) and its kill (default 30)
-  GLIDEIN_GRANTED          the source of the jobs' resources. asked (default): the variables above. auto: the limits of control
-                           groups and processor affinity, else the variables. node: these limits, else the whole node.
-                           machine_ad: the machine ad of the HTCondor that started this job ($_CONDOR_MACHINE_AD)
-  GLIDEIN_GPU_DISCOVERY    further arguments of condor_gpu_discovery, such as -extra
-  GLIDEIN_SITE_RESOURCE    advertised as GLIDEIN_SiteResource (default GLIDEIN_SITE)
-  GLIDEIN_CVMFS            CVMFS repositories to advertise, separated by blanks, besides those that are mounted
-  GLIDEIN_JOB_SETUP        file on the node that a shell reads before each job
-  GLIDEIN_JOB_ENVIRONMENT  lines NAME=value: environment variables of every job, which the job can override
-  GLIDEIN_CONDOR_CONFIG    lines "NAME = value" for condor_config, such as STARTD_DEBUG or LOWPORT
-  GLIDEIN_IMAGE            run the whole glidein inside this image, with apptainer or singularity
-  GLIDEIN_NOTICE_TO_ALL    signals that the batch system sends as a notice to every process; jobs are started with these
-                           ignored (default: none)
-  GLIDEIN_REGISTER_S       end if the glidein has not joined the pool after this time (default 300)
-  GLIDEIN_LOST_S           end if the collector cannot be reached for this time and no job runs; 0: never (default 1200)
-  GLIDEIN_LOG_MB           size limit of the daemons' logs in the scratch directory (default 20)
-  GLIDEIN_LOG_INTERVAL_S   copy the daemons' logs in this interval while the glidein runs, too (default 0: only at the end)
-  GLIDEIN_LOG_S3           file with a signed form for the upload of the daemons' logs to an S3 bucket (default: none)
-  GLIDEIN_FAST_FAILURES    end after this number of consecutive jobs that failed within 60 s each; 0: never (default 5)
-  GLIDEIN_CHECKS           lines "NAME ARGUMENTS": executables in checks/ that the startd runs periodically
-  GLIDEIN_REQUIRE_CHECKS   names of the checks that must have passed before a job may start
-  GLIDEIN_CHECK_PERIOD_S   interval between two runs of a check (default 600)
-  GLIDEIN_CHECK_TIMEOUT_S  a check that takes longer has failed (default 60)
+LIMITED_RUNNING= # set while such a process may exist
+TIMED_OUT=       # set when its time limit was reached
+IN_SUBPROCESS=   # set in such a process
 
-Exit status:
-    0  idle for too long, retired, at the end of the walltime, or shut down by the pool
-   10  a setting is missing or invalid, or the user is root
-   11  a file of the payload is missing or cannot be read
-   12  the sha256 checksum of the tarball is not the expected one
-   13  the scratch directory cannot be made, has too little room, or is full
-   14  the tarball cannot be unpacked, or a file in it differs from its list
-   15  no tarball fits this node, or HTCondor cannot run on it (architecture, glibc, noexec)
-   16  the credential is missing or cannot be read
-   17  fewer GPUs than GLIDEIN_GPUS
-   18  HTCondor's daemons failed
-   19  the glidein could not join the pool in time
-   20  the tarball cannot be downloaded from its web server
-   21  GLIDEIN_IMAGE cannot be used on this node
-   30  several jobs in a row failed fast
-   31  less memory than GLIDEIN_MEMORY_MB
-   32  the host name in GLIDEIN_COLLECTOR cannot be resolved
-   33  the clock of this node is wrong
-   34  a step before HTCondor's start took too long: a file system or a server does not respond
-   35  the pool's collector does not respond
-   36  the pool's collector could not be reached for too long
-  137  glidein.sh was killed (logged by its guard)
-  129 130 131 138 140 141 143 152 153
-       stopped by HUP, INT, QUIT, USR1, USR2, PIPE, TERM, XCPU, XFSZ
-HELP
+# run_limited SECONDS COMMAND...: run a command and return its status. If the time limit is reached, or a signal that ends
+# the glidein arrives, kill the command and its child processes and return 124. It is not waited for after that, because a
+# process that hangs in the kernel cannot be killed. After such a signal, return 124 without running the command.
+run_limited() {
+  [ -z "$SIGNAL" ] || return 124
+  limit_s=$1
+  shift
+  TIMED_OUT=
+  trap 'TIMED_OUT=yes' ALRM
+  read -r self _ </proc/self/stat
+  LIMITED_RUNNING=yes
+  ("$@") &
+  worker=$!
+  send_alarm "$limit_s" "$self" >/dev/null 2>&1 &
+  watchdog=$!
+  ended=124
+  while [ -z "$TIMED_OUT$SIGNAL" ]; do
+    wait "$worker" 2>/dev/null
+    ended=$?
+    kill -0 "$worker" 2>/dev/null || break
+  done
+  # (KILL, because the new process may not have set its handlers for other signals yet.)
+  kill -s KILL "$watchdog" 2>/dev/null
+  wait "$watchdog" 2>/dev/null
+  if kill -0 "$worker" 2>/dev/null; then
+    # (2>/dev/null, because bash prints a message about the killed process.)
+    {
+      kill_tree "$worker"
+      sleep 1
+      [ "$(start_of "$worker")" != 0 ] || wait "$worker"
+    } 2>/dev/null
+    ended=124
+  fi
+  LIMITED_RUNNING=
+  # If ALRM arrives when the command has just ended, its status is lost.
+  [ -z "$TIMED_OUT" ] || ended=124
+  return "$ended"
+}
+
+# start_of PID: print the start time of a process; 0 if it does not exist or is a zombie. (The name of a process may contain
+# blanks and brackets. The fields are counted after the last bracket.) It starts no process, because a process that cannot be
+# started would count as a process that does not exist.
+start_of() {
+  stat=
+  { read -r stat <"/proc/$1/stat"; } 2>/dev/null
+  # shellcheck disable=SC2086 # fields
+  set -- ${stat##*) }
+  case ${1:-X} in
+  [ZX]) echo 0 ;;
+  *) echo "${20-0}" ;;
+  esac
+}
+
+# transfer ATTEMPTS COMMAND...: run a command that transfers a file. If it fails, try again, with growing pauses: a server may
+# be busy or just be restarting.
+transfer() {
+  attempts=$1
+  shift
+  round=1
+  until "$@"; do
+    transferred=$?
+    [ "$round" -lt "$attempts" ] || return "$transferred"
+    sleep $((round * round))
+    round=$((round + 1))
+  done
+}
+
+# ending_of STATUS: print the status of a program and the signal that has killed it, with the limit that it may have reached.
+ending_of() {
+  signal=
+  if [ "$1" -gt 128 ] && [ "$1" -le 192 ]; then signal=$(kill -l "$1" 2>/dev/null); fi
+  case $signal in
+  XFSZ) signal="XFSZ: a file is larger than the limit, $(limit_of 'Max file size') bytes" ;;
+  XCPU) signal="XCPU: the limit of CPU time is reached, $(limit_of 'Max cpu time') s" ;;
+  esac
+  echo "status $1${signal:+, signal $signal}"
+}
+
+# limit_of NAME: print a limit of this process, in the unit of /proc/self/limits. (The units of `ulimit` differ between
+# shells.)
+limit_of() {
+  sed -n "s/^$1  *\([^ ]*\) .*/\1/p" /proc/self/limits 2>/dev/null
+}
+
+# failure_of STATUS OUTPUT: print why a program has failed: its last line, or how it has ended if it was killed or printed
+# nothing.
+failure_of() {
+  line=$(printf '%s\n' "$2" | grep . | tail -n 1)
+  if [ -z "$line" ] || [ "$1" -gt 128 ]; then line="${line:+$line; }$(ending_of "$1")"; fi
+  echo "$line"
+}
+
+# send_alarm SECONDS PID: send ALRM to a process after so many seconds, every second until this process is killed.
+send_alarm() {
+  passed=0
+  while kill -0 "$2" && { [ "$passed" -lt "$1" ] || kill -s ALRM "$2"; }; do
+    sleep 1
+    passed=$((passed + 1))
+  done
+}
+
+# stop_limited: at the end of the glidein, kill what still runs with a time limit.
+stop_limited() {
+  [ -n "$LIMITED_RUNNING" ] || return 0
+  kill_tree "$$"
+  LIMITED_RUNNING=
+}
+
+# kill_tree PID: kill a process and its descendants, parents first, so that a parent cannot start another child. If PID is
+# this script, kill only its descendants.
+kill_tree() {
+  # shellcheck disable=SC2046 # a list of process ids
+  kill -s KILL $(cat /proc/[0-9]*/stat 2>/dev/null | tree_of "$1" | grep -vx "$$") 2>/dev/null
+}
+
+# tree_of PID: read lines of /proc/*/stat ("id (name) state parent ...") from standard input. Print PID and the ids of its
+# descendants, from the top.
+tree_of() {
+  sed 's/(.*)//' | awk -v top="$1" '
+    { parent[$1] = $3 }
+    END {
+      for (process in parent) {
+        at = process
+        for (steps = 0; at != top && (at in parent) && steps < 100; steps++) at = parent[at]
+        if (at == top) print steps, process
+      }
+    }' | sort -n | cut -d ' ' -f 2
+}
+
+# run_step SECONDS NAME FUNCTION: run a step that HTCondor's start needs. If the step fails or takes longer, the glidein ends.
+run_step() {
+  try_step "$1" "$3" && return 0
+  [ "$status" -eq 124 ] || end_with 34 "$2 was killed: $(ending_of "$status")"
+  end_with 34 "$2 took longer than $1 s: this node, or a server that it needs, does not respond"
+}
+
+# try_step SECONDS FUNCTION: run an optional step. Return false if it takes longer or is killed. If the step calls end_with,
+# the glidein ends.
+try_step() {
+  run_limited "$1" step_body "$2"
+  status=$?
+  [ "$status" -ne 0 ] || return 0
+  [ "$status" -eq 124 ] || [ ! -s "$SCRATCH/end_reason" ] || end_with "$status" "$(cat "$SCRATCH/end_reason")"
+  return 1
+}
+
+step_body() {
+  IN_SUBPROCESS=yes
+  rm -f "$SCRATCH/end_reason"
+  "$1"
+  exit 0
+}
+
+# pass_reason REASON: store the reason why a step ends the glidein, for the process that waits for the step. If the disk is
+# full, remove the unpacked tarball to make room.
+pass_reason() {
+  for round in 1 2; do
+    [ "$round" -eq 1 ] || rm -rf "$SCRATCH/condor"
+    printf '%s\n' "$1" 2>/dev/null >"$SCRATCH/end_reason"
+    [ "$(cat "$SCRATCH/end_reason" 2>/dev/null)" != "$1" ] || return 0
+  done
 }
