@@ -293,6 +293,14 @@ def test_check_reports_an_invalid_configuration(tmp_path, extra, words):
     assert words in line
 
 
+def test_a_configuration_from_standard_input_is_checked(tmp_path):
+    (tmp_path / "state").mkdir()
+    text = settings_in(tmp_path).read_text()
+    assert answer("check", "--config", "-", input=text) == (0, "", "")
+    line = one_line(answer("check", "--config", "-", input=f"{text}pool.constrain = ''\n"))
+    assert line == "glidein-demand: -: pool.constrain: unknown setting; did you mean pool.constraint?\n"
+
+
 @pytest.mark.parametrize("command", [["check"], ["pause"], ["token", "list"], ["serve"]])
 def test_the_error_of_a_missing_database_directory_is_one_line(tmp_path, command):
     status, out, err = answer("--config", settings_in(tmp_path), *command)

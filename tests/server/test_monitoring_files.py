@@ -358,14 +358,18 @@ def test_waits_are_those_of_yesterday_and_today(service):
     assert 50 < float(wait) < 90
 
 
-def test_the_roles_template_makes_valid_settings_of_its_defaults():
+def test_the_roles_template_makes_settings_of_a_dictionary():
     role = ROOT / "roles/demand_server"
-    defaults = yaml.safe_load((role / "defaults/main.yml").read_text(encoding="utf-8"))
     environment = jinja2.Environment(autoescape=False)  # noqa: S701 - a TOML file
     environment.filters.update(bool=bool, to_json=json.dumps)
     template = environment.from_string((role / "templates/config.toml.j2").read_text(encoding="utf-8"))
-    own = {"__demand_server_own_bind": "127.0.0.1", "__demand_server_own_port": 1, "__demand_server_has_tls": False}
-    given = {"demand_server_graphite_server": "[::1]:2103", "demand_server_graphite_prefix": "a.b"}
-    checked = config.parse(config.tomllib.loads(template.render({**defaults, **own, **given})))
-    assert (checked.graphite_server, checked.graphite_prefix) == ("[::1]:2103", "a.b")
-    assert checked.graphite_anonymous_clients is False
+    given = {
+        "server": {"bind": "*", "port": 11002, "behind_proxy": True},
+        "pool": {"schedds": ["a", "b"], "vo": None, "token_vos": {"https://one.example/": "cms", "https://two/": "x"}},
+    }
+    made = config.tomllib.loads(template.render(__demand_server_all_settings=given))
+    assert made == {**given, "pool": {**given["pool"], "vo": ""}}
+    config.parse(made)
+    wrong = config.tomllib.loads(template.render(__demand_server_all_settings={"pool": "cm"}))
+    with pytest.raises(config.ConfigError, match="pool = 'cm': must be a section"):
+        config.parse(wrong)

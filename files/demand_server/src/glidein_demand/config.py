@@ -212,9 +212,10 @@ RULES: dict[str, dict[str, _Rule]] = {
 
 
 def load(path: Path) -> Settings:
-    """Read and check the configuration file at `path`; raise ConfigError, with one line, if it is invalid."""
+    """Read and check the configuration file at `path`, "-" for standard input; raise ConfigError, with one line."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = sys.stdin.buffer.read().decode() if str(path) == "-" else path.read_text(encoding="utf-8")
+        data = tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

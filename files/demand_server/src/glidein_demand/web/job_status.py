@@ -198,13 +198,13 @@ def _never(job: str, facts: Mapping[str, Any], settings: Settings) -> list[dict[
     if "pool.users" in facts["excluded_by"]:
         found.append(obstacle(
             f"The demand server does not count it: pool.users is {', '.join(settings.users)}",
-            "Add its user to the role's variable demand_server_users.",
+            "Add its user to pool.users in demand_server_settings.",
         ))  # fmt: skip
     if "pool.constraint" in facts["excluded_by"]:
         found.append(obstacle(
             f"The demand server does not count it: pool.constraint is `{settings.constraint}`",
-            f"Make this true for the job: `condor_qedit {job} ATTRIBUTE VALUE`; or change the role's variable "
-            "demand_server_constraint.",
+            f"Make this true for the job: `condor_qedit {job} ATTRIBUTE VALUE`; or change pool.constraint in "
+            "demand_server_settings.",
         ))  # fmt: skip
     # Only jobs that need a machine need valid requests.
     if facts["unreadable"] and universe == VANILLA:
