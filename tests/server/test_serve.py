@@ -137,16 +137,6 @@ def test_the_server_listens_on_ipv4_and_ipv6(tmp_path, bind):
             assert "glidein_demand_info" in fetch(f"http://{host}:{server.port}/metrics")[1]
 
 
-@pytest.mark.parametrize(("behind_proxy", "statuses"), [(True, [200, 429, 200]), (False, [200, 429, 429])])
-def test_callers_are_distinguished_by_proxy_headers_only_behind_a_proxy(tmp_path, behind_proxy, statuses):
-    with Running(tmp_path, behind_proxy=behind_proxy, max_requests_per_minute=1) as server:
-        found = [
-            server.get("/metrics", headers={"X-Forwarded-For": address})[0]
-            for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2")
-        ]
-    assert found == statuses
-
-
 def test_a_signal_ends_the_server_while_queries_hang(tmp_path, collector):
     with with_collector(Running(tmp_path), collector) as server:
         connection, _address = collector.accept()

@@ -42,9 +42,7 @@ class Settings:
     reading: str
     allow_anonymous_monitoring: bool
     paused: bool
-    behind_proxy: bool
     max_connections: int
-    max_requests_per_minute: int
     max_lease_seconds: int
     database: str
     keep_history_days: int
@@ -159,9 +157,7 @@ RULES: dict[str, dict[str, _Rule]] = {
         "reading": _choice("open", "token"),
         "allow_anonymous_monitoring": _flag(True),
         "paused": _flag(False),
-        "behind_proxy": _flag(False),
         "max_connections": _integer(500, 1, 100000),
-        "max_requests_per_minute": _integer(600, 1, 1000000),
         "max_lease_seconds": _integer(86400, 60, 2592000),
     },
     "pool": {

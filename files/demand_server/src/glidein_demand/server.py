@@ -18,7 +18,6 @@ from .pool.pool_state import PoolState
 from .pool.queries import Queries
 from .pool.removals import Removals
 from .pool.requested_attributes import RequestedAttributes
-from .rate_limit import RateLimit
 from .result_cache import ResultCache
 from .store.anonymous import AnonymousClients
 from .store.core_hours import CoreHours
@@ -74,7 +73,6 @@ class Server:
         self.removals = Removals(clock)
         self.requested_attributes = RequestedAttributes(clock)
 
-        self.rate = RateLimit(settings.max_requests_per_minute)
         self.calls: Counter[tuple[str, str]] = Counter()
         """The JSON-RPC calls by (method, "ok" or "error"); see methods.call."""
         # Each has its own lock: get_demand does not wait while a supply is computed.

@@ -28,7 +28,7 @@ def create_app(settings: config.Settings, clock: Callable[[], float] = time.time
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = request_hooks.STATIC_SECONDS
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
     app.extensions[EXTENSION] = Server(settings, clock)
-    for hook in (request_hooks.authenticate, request_hooks.limit_rate, request_hooks.require_token):
+    for hook in (request_hooks.authenticate, request_hooks.require_token):
         app.before_request(hook)
     app.after_request(request_hooks.add_headers)
     for blueprint in (errors, routes.json_rpc, routes.api, routes.pages, routes.metrics):

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The HTTP server, waitress. The role installs a reverse proxy, which adds TLS and limits slow clients."""
+"""The HTTP server, waitress. The role installs a reverse proxy for TLS, which limits slow and frequent callers."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ class HttpServer:
 
     def __init__(self, application: Callable[..., Any], settings: Settings) -> None:
         self.status = 0
-        # Of X-Forwarded-For, waitress uses only the address that the trusted proxy has added.
-        proxy = {"trusted_proxy": "127.0.0.1", "trusted_proxy_headers": {"x-forwarded-for"}}
         try:
             self._server = waitress.create_server(
                 application,
@@ -44,7 +42,6 @@ class HttpServer:
                 max_request_header_size=MAX_HEADER_BYTES,
                 ident=None,
                 clear_untrusted_proxy_headers=True,
-                **(proxy if settings.behind_proxy else {}),
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error

@@ -70,9 +70,6 @@ def _of_calls(server: Server) -> Iterator[Metric]:
         for outcome in ("ok", "error"):
             calls.add_metric([name, outcome], server.calls[name, outcome])
     yield calls
-    yield CounterMetricFamily(
-        "glidein_demand_limited_requests", "Requests answered with 429", value=server.rate.refused
-    )
 
 
 def _of_demand(demand: Mapping[str, Any]) -> Iterator[Metric]:

@@ -15,7 +15,6 @@ from . import (
     methods,
     page,
     read_results,
-    request_hooks,
     responses,
     rpc,
     usage,
@@ -39,12 +38,8 @@ def call() -> flask.Response:
         error = RpcError(rpc.INVALID_REQUEST, "the Content-Type must be application/json")
         return responses.from_rpc(rpc.error_response(error))
     server, caller = current_server(), flask.g.caller
-    response = rpc.handle(
-        flask.request.get_data(),
-        lambda method, params: methods.call(server, caller, method, params),
-        request_hooks.seconds_to_wait,
-    )
-    return responses.from_rpc(response)
+    body = flask.request.get_data()
+    return responses.from_rpc(rpc.handle(body, lambda method, params: methods.call(server, caller, method, params)))
 
 
 @api.get("/demand")
