@@ -55,7 +55,7 @@ needs_prometheus = pytest.mark.skipif(
 @pytest.fixture
 def full_service(new_service):
     """Return a service with a value of every metric."""
-    service = new_service(metrics={"graphite_server": "127.0.0.1:1"})
+    service = new_service(metrics={"graphite_server": "127.0.0.1"})
     fill(service)
     return service
 
@@ -151,7 +151,7 @@ def all_exposed(tmp_path_factory):
     from conftest import Service
 
     service = Service(
-        url=f"sqlite:///{tmp_path_factory.mktemp('metrics')}/state.db", metrics={"graphite_server": "127.0.0.1:1"}
+        url=f"sqlite:///{tmp_path_factory.mktemp('metrics')}/state.db", metrics={"graphite_server": "127.0.0.1"}
     )
     fill(service)
     yield {**exposed(service), **OF_PROMETHEUS}
@@ -301,7 +301,7 @@ class Prometheus:
 @pytest.mark.services
 @needs_prometheus
 def test_a_real_prometheus_evaluates_all_queries_and_rules(new_service, tmp_path):
-    service = new_service(metrics={"graphite_server": "127.0.0.1:1"})
+    service = new_service(metrics={"graphite_server": "127.0.0.1"})
     service.now = int(time.time())
     fill(service)
     with Prometheus(tmp_path, service) as prometheus:

@@ -191,7 +191,7 @@ def test_another_wsgi_runner_can_serve_it_and_ends_if_the_database_is_lost(tmp_p
     running = Running(tmp_path)
     command = [sys.executable, "-m", "waitress", f"--listen=127.0.0.1:{running.port}", "--call"]
     environment = {**os.environ, "GLIDEIN_DEMAND_CONFIG": str(running.config), "CONDOR_CONFIG": "/nonexistent"}
-    process = subprocess.Popen([*command, "glidein_demand.web.app:wsgi"], env=environment)
+    process = subprocess.Popen([*command, "glidein_demand.service:wsgi"], env=environment)
 
     def error():
         with contextlib.suppress(OSError):

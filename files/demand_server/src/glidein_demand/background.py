@@ -6,13 +6,18 @@ from __future__ import annotations
 
 from typing import Callable
 
-from .graphite_exporter import INTERVAL_S as GRAPHITE_S
+from prometheus_client.bridge.graphite import GraphiteBridge
+
 from .history_recorder import INTERVAL_S as HISTORY_S
 from .history_recorder import HistoryRecorder
 from .periodic import Every
 from .refresh import Refresher
 from .server import Server
 from .store import watch
+from .web import metrics
+
+GRAPHITE_S = 60.0
+GRAPHITE_TIMEOUT_S = 10.0
 
 
 def threads(server: Server, on_lost: Callable[[], None] = lambda: None) -> list[Every]:
@@ -34,6 +39,22 @@ def threads(server: Server, on_lost: Callable[[], None] = lambda: None) -> list[
     ]
     if settings.job_history_seconds:
         found.append(Every("waits", settings.job_history_seconds, refresher.read_waits))
-    if server.graphite.is_enabled:
-        found.append(Every("graphite", GRAPHITE_S, server.graphite.send_and_log))
+    if settings.graphite_server:
+        found.append(Every("graphite", GRAPHITE_S, graphite(server)))
     return found
+
+
+def graphite(server: Server) -> Callable[[], None]:
+    """Return a function that sends the metrics to Graphite. It raises OSError if Graphite cannot be reached."""
+    host, port = server.settings.graphite_server, server.settings.graphite_port
+    bridge = GraphiteBridge((host, port), metrics.registry(server), GRAPHITE_TIMEOUT_S)
+
+    def send() -> None:
+        try:
+            bridge.push(server.settings.graphite_prefix)
+        except OSError as error:
+            server.graphite_sends["error"] += 1
+            raise OSError(f"metrics.graphite_server = {host!r}, port {port}: {error}") from error
+        server.graphite_sends["ok"] += 1
+
+    return send

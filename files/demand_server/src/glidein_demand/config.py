@@ -65,8 +65,8 @@ class Settings:
     disk_step_mb: int
     disk_usage_step_mb: int
     graphite_server: str
+    graphite_port: int
     graphite_prefix: str
-    graphite_anonymous_clients: bool
 
     @property
     def max_age_seconds(self) -> int:
@@ -125,26 +125,8 @@ def _attribute_names(default: tuple[str, ...]) -> _Rule:
 
 _GRAPHITE_NODE = r"[A-Za-z0-9_-]+"
 _GRAPHITE_PREFIX = re.compile(rf"{_GRAPHITE_NODE}(\.{_GRAPHITE_NODE})*")
-GRAPHITE_PORT = 2003
-"""The default port of Graphite's plaintext protocol."""
-
-
-def host_and_port(address: str, default_port: int) -> tuple[str, int]:
-    """Return the host and the port of "host", "host:port" or "[IPv6 address]:port". Raise ValueError."""
-    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::([0-9]{1,5}))?", address)
-    port = int(found[3] or default_port) if found else 0
-    if found is None or not 1 <= port <= 65535:
-        raise ValueError(f"{address!r} is not host or host:port")
-    return found[1] or found[2], port
-
-
-def _is_graphite_server(value: Any) -> bool:
-    if not isinstance(value, str):
-        return False
-    try:
-        return value == "" or bool(host_and_port(value, GRAPHITE_PORT))
-    except ValueError:
-        return False
+# An IPv6 address has more than one colon, so that host:port is invalid.
+_GRAPHITE_SERVER = re.compile(r"[A-Za-z0-9._-]*|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*")
 
 
 RULES: dict[str, dict[str, _Rule]] = {
@@ -195,14 +177,16 @@ RULES: dict[str, dict[str, _Rule]] = {
     },
     "metrics": {
         "graphite_server": _Rule(
-            "", f"host or host:port (default port {GRAPHITE_PORT}), or empty to send nothing", _is_graphite_server
+            "",
+            "the name or address of a host, or empty to send nothing; graphite_port is its port",
+            lambda value: isinstance(value, str) and _GRAPHITE_SERVER.fullmatch(value) is not None,
         ),
+        "graphite_port": _integer(2003, 1, 65535),
         "graphite_prefix": _Rule(
-            "pyglidein",
+            "glidein",
             "names of letters, digits, '_' and '-', separated by dots",
             lambda value: isinstance(value, str) and _GRAPHITE_PREFIX.fullmatch(value) is not None,
         ),
-        "graphite_anonymous_clients": _flag(False),
     },
 }
 

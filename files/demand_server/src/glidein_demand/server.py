@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Any, Callable
 
 from .config import Settings
-from .graphite_exporter import GraphiteExporter
 from .periodic import Every
 from .pool.job_lookup import JobLookup
 from .pool.pool_state import PoolState
@@ -78,9 +77,8 @@ class Server:
         # Each has its own lock: get_demand does not wait while a supply is computed.
         self.demand_cache, self.supply_cache = ResultCache(), ResultCache()
         self.history_cache, self.usage_cache = ResultCache(), ResultCache()
-        self.graphite = GraphiteExporter(
-            settings, self.reports.reports, self.reports.monitoring, lambda: self.anonymous.monitoring(clock())
-        )
+        self.graphite_sends: Counter[str] = Counter()
+        """The sends to Graphite by "ok" or "error"."""
         self._threads: list[Every] = []
 
     def paused(self) -> dict[str, Any]:

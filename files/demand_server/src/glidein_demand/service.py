@@ -5,9 +5,13 @@
 from __future__ import annotations
 
 import logging
+import os
+from pathlib import Path
+
+import flask
 
 from . import __version__, background
-from .config import ConfigError, Settings
+from .config import DEFAULT_CONFIG, ConfigError, Settings, load
 from .pool.queries import QueryError
 from .pool.queries import run as run_query
 from .server import Server
@@ -49,6 +53,18 @@ def run(settings: Settings) -> int:
     finally:
         server.stop()
     return http.status
+
+
+def wsgi() -> flask.Flask:
+    """Return the application for a WSGI runner with one process and several threads; its periodic work runs.
+
+    The environment variable GLIDEIN_DEMAND_CONFIG names the configuration file. If the database is lost, the process
+    ends with status 1.
+    """
+    app = create_app(load(Path(os.environ.get("GLIDEIN_DEMAND_CONFIG", DEFAULT_CONFIG))))
+    server: Server = app.extensions[EXTENSION]
+    server.start(background.threads(server, on_lost=lambda: os._exit(1)))
+    return app
 
 
 def log_to_stderr() -> None:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The metrics for Prometheus, GET /metrics. docs/protocol.md describes them."""
+"""The metrics for Prometheus, GET /metrics, and for Graphite. docs/protocol.md describes them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,18 @@ MAX_PROJECTS = 200
 """The most projects with a series. The others are left out, and their number is a metric."""
 
 
+def registry(server: Server) -> CollectorRegistry:
+    """Return the metrics of a server. Each collection reads its current state."""
+    made = CollectorRegistry()
+    made.register(_StateCollector(server))
+    made.register(OperationMetrics(server))
+    ProcessCollector(registry=made)
+    return made
+
+
 def text(server: Server) -> bytes:
     """Return the metrics of a server in Prometheus's text format."""
-    registry = CollectorRegistry()
-    registry.register(_StateCollector(server))
-    registry.register(OperationMetrics(server))
-    ProcessCollector(registry=registry)
-    return generate_latest(registry)
+    return generate_latest(registry(server))
 
 
 class _StateCollector(Collector):
