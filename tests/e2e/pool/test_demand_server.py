@@ -10,7 +10,7 @@ import time
 import pytest
 from conftest import STATE, Server, playbook, wait_for
 
-COMMAND = "/opt/glidein-demand/current/bin/glidein-demand"
+COMMAND = "runuser -u glidein-demand -- /opt/glidein-demand/current/bin/glidein-demand"
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +102,11 @@ def test_the_metrics_have_the_demand_and_the_sites(alice, server):
     assert "glidein_demand_idle_jobs 4.0" in server.get("/metrics").text
     health = server.get("/healthz")
     assert (health.status_code, health.json()["status"]) == (200, "ok")
+
+
+def test_the_check_of_a_constraint_works_in_a_directory_that_the_user_may_not_enter(cm):
+    toml = "pool.constraint = 'WantX =?= true'"
+    assert cm.check_output(f'cd /root && echo "{toml}" | {COMMAND} check --config -') == ""
 
 
 def test_a_misspelt_setting_stops_the_deployment_and_changes_nothing(cm):
