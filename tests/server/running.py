@@ -84,9 +84,9 @@ class Running:
         lines += [
             f"state.database = {toml(self.database)}",
             'pool.collector = "127.0.0.1:1"',
-            "pool.refresh_seconds = 1",
+            # The groups below are read once, and are not stale for three refreshes.
+            f"pool.refresh_seconds = {300 if groups else 1}",
         ]
-        lines += ["pool.stale_seconds = 604800"]  # the groups below are read once
         self.config = self.folder / "config.toml"
         self.config.write_text("\n".join(lines) + "\n")
         (self.folder / "condor_config").write_text("LOCAL_DIR = /nonexistent\n")
@@ -157,7 +157,7 @@ class BehindProxy:
     Between two requests a connection is kept for 2 seconds. Calls are limited only with `limit_req`, nginx's options.
     """
 
-    def __init__(self, folder, max_connections=40, max_body_bytes=20_000, limit_s=600, limit_req="", **server):
+    def __init__(self, folder, max_connections=40, limit_s=600, limit_req="", **server):
         if NGINX is None or os.geteuid() != 0:
             pytest.skip("needs nginx, and root to start it: apt-get install nginx-light")
         self.folder = Path(folder)
@@ -165,12 +165,11 @@ class BehindProxy:
         self.url = f"https://localhost:{self.port}"
         self.files = certificate(self.folder)
         self.context = ssl.create_default_context(cafile=str(self.files["ca"]))
-        self.server = Running(folder, max_body_bytes=max_body_bytes, **server)
+        self.server = Running(folder, **server)
         text = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), trim_blocks=True).render(
             ansible_managed="test",
             demand_server_port=self.port,
             demand_server_loopback_port=self.server.port,
-            __demand_server_all_settings={"server": {"max_body_bytes": max_body_bytes}},
             __demand_server_max_connections=max_connections,
             __demand_server_proxy_service="test",
             __demand_server_proxy_user="www-data",

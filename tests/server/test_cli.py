@@ -75,21 +75,13 @@ def test_pausing_and_resuming(run, database, monkeypatch):
     assert Pause(database).state()["paused"] is False
 
 
-def test_the_state_of_the_pause_is_shown_as_json(run, config, database, monkeypatch):
+def test_the_state_of_the_pause_is_shown_as_json(run, database, monkeypatch):
     monkeypatch.setenv("SUDO_USER", "ada")
-    off = {"paused": False, "since": None, "reason": "", "by": "", "configured": False}
+    off = {"paused": False, "since": None, "reason": "", "by": ""}
     assert json.loads(run("pause", "--show")[1]) == off
     run("pause", "--reason", "disks full")
     shown = json.loads(run("pause", "--show")[1])
     assert shown == {**off, "paused": True, "since": shown["since"], "reason": "disks full", "by": "ada"}
-    run("resume")
-    config.write_text(f"server.paused = true\n{config.read_text()}")
-    assert json.loads(run("pause", "--show")[1]) == {**off, "configured": True}
-
-
-def test_resume_reports_a_pause_by_the_configuration(run, config):
-    config.write_text(f"server.paused = true\n{config.read_text()}")
-    assert "still paused: server.paused is true" in run("resume")[1]
 
 
 @pytest.mark.parametrize("reason", ["two\nlines", "x" * 301, "\x1b[31m"])

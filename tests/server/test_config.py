@@ -9,14 +9,11 @@ from conftest import settings
 def test_an_empty_file_gives_the_documented_defaults():
     defaults = settings()
     assert (defaults.port, defaults.refresh_seconds, defaults.allow_anonymous_monitoring) == (11001, 300, True)
-    assert (defaults.memory_step_mb, defaults.memory_usage_step_mb) == (1, 128)
-    assert (defaults.disk_step_mb, defaults.disk_usage_step_mb) == (1, 1024)
 
 
 def test_a_reading_is_stale_after_three_missed_refreshes_but_not_within_a_minute():
     assert settings(pool={"refresh_seconds": 300}).max_age_seconds == 900
     assert settings(pool={"refresh_seconds": 5}).max_age_seconds == 60
-    assert settings(pool={"stale_seconds": 77}).max_age_seconds == 77
 
 
 @pytest.mark.parametrize(
@@ -37,7 +34,7 @@ def test_a_reading_is_stale_after_three_missed_refreshes_but_not_within_a_minute
         ({"pool": {"vo": "a b"}}, ["pool.vo = 'a b'", "name of a VO"]),
         ({"pool": {"token_vos": {"https://a/": ""}}}, ["pool.token_vos", "table of {issuer of tokens = name of a VO}"]),
         ({"pool": {"token_vos": ["cms"]}}, ["pool.token_vos = ['cms']", "table of"]),
-        ({"rounding": {"memory_step_mb": 1.5}}, ["rounding.memory_step_mb = 1.5", "integer from 1"]),
+        ({"state": {"keep_history_days": 7.5}}, ["state.keep_history_days = 7.5", "integer from 7"]),
         ({"pool": {"constraint": "a\nb"}}, ["pool.constraint", "ClassAd expression"]),
     ],
 )

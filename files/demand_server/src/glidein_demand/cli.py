@@ -84,7 +84,8 @@ def _check(_arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _pause(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.show:
-        print(json.dumps(_pause_state(settings)))
+        state = Pause(Database(settings.database)).state() if _exists(settings.database) else NOT_PAUSED
+        print(json.dumps(state))
         return 0
     reason = arguments.reason
     if len(reason) > LONGEST_REASON or not reason.isprintable():
@@ -94,18 +95,9 @@ def _pause(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _pause_state(settings: Settings) -> dict[str, Any]:
-    """Return Pause.state() with "configured", whether the configuration pauses the server; make no database."""
-    state = Pause(Database(settings.database)).state() if _exists(settings.database) else NOT_PAUSED
-    return {**state, "configured": settings.paused}
-
-
 def _resume(_arguments: argparse.Namespace, settings: Settings) -> int:
     Pause(Database(settings.database)).clear()
-    if settings.paused:
-        print("still paused: server.paused is true in the configuration")
-    else:
-        print("resumed: leases are granted")
+    print("resumed: leases are granted")
     return 0
 
 

@@ -32,18 +32,14 @@ class UnusableError(ConfigError):
 
 @dataclass(frozen=True)
 class Settings:
-    """The checked settings. Times are seconds, steps are MiB; an empty string means "not set"."""
+    """The checked settings. Times are seconds; an empty string means "not set"."""
 
     bind: str
     port: int
     threads: int
-    max_body_bytes: int
-    max_sites: int
     reading: str
     allow_anonymous_monitoring: bool
-    paused: bool
     max_connections: int
-    max_lease_seconds: int
     database: str
     keep_history_days: int
     collector: str
@@ -56,22 +52,16 @@ class Settings:
     token_vos: dict[str, str]
     refresh_seconds: int
     query_timeout_seconds: int
-    stale_seconds: int
     silent_seconds: int
-    forget_seconds: int
     job_history_seconds: int
-    memory_step_mb: int
-    memory_usage_step_mb: int
-    disk_step_mb: int
-    disk_usage_step_mb: int
     graphite_server: str
     graphite_port: int
     graphite_prefix: str
 
     @property
     def max_age_seconds(self) -> int:
-        """Return the age in seconds from which a result is stale: `stale_seconds`, or three missed refreshes."""
-        return self.stale_seconds or max(3 * self.refresh_seconds, 60)
+        """Return the age in seconds from which a result is stale: three missed refreshes."""
+        return max(3 * self.refresh_seconds, 60)
 
 
 @dataclass(frozen=True)
@@ -134,13 +124,9 @@ RULES: dict[str, dict[str, _Rule]] = {
         "bind": _Rule("0.0.0.0", "an address of this host, or * for all of IPv4 and IPv6", _is_word),  # noqa: S104
         "port": _integer(11001, 1, 65535),
         "threads": _integer(8, 1, 256),
-        "max_body_bytes": _integer(1024 * 1024, 1024, 64 * 1024 * 1024),
-        "max_sites": _integer(1000, 1, 100000),
         "reading": _choice("open", "token"),
         "allow_anonymous_monitoring": _flag(True),
-        "paused": _flag(False),
         "max_connections": _integer(500, 1, 100000),
-        "max_lease_seconds": _integer(86400, 60, 2592000),
     },
     "pool": {
         "collector": _line("", "host or host:port, or empty for this host's HTCondor configuration"),
@@ -160,16 +146,8 @@ RULES: dict[str, dict[str, _Rule]] = {
         # Cycles refuse demand that is older than 900 s, and the guard counts readings of 300 s.
         "refresh_seconds": _integer(300, 1, 300),
         "query_timeout_seconds": _integer(60, 1, 3600),
-        "stale_seconds": _integer(0, 0, 604800),
         "silent_seconds": _integer(3600, 60, 2592000),
-        "forget_seconds": _integer(86400, 60, 31536000),
         "job_history_seconds": _integer(300, 0, 86400),
-    },
-    "rounding": {
-        "memory_step_mb": _integer(1, 1, 1024 * 1024),
-        "memory_usage_step_mb": _integer(128, 1, 1024 * 1024),
-        "disk_step_mb": _integer(1, 1, 1024 * 1024),
-        "disk_usage_step_mb": _integer(1024, 1, 1024 * 1024),
     },
     "state": {
         "database": _line("sqlite:////var/lib/glidein-demand/state.db", "a database URL such as sqlite:////path"),

@@ -8,7 +8,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Callable
+from typing import Callable
 
 from .config import Settings
 from .periodic import Every
@@ -57,7 +57,7 @@ class Server:
         self.site_owners = SiteOwners(database, clock)
         self.tokens = Tokens(database, clock)
         self.pause = Pause(database, clock)
-        self.reports = Reports(database, settings.max_sites, clock)
+        self.reports = Reports(database, clock=clock)
         self.anonymous = AnonymousClients()
         self.glideins = Glideins(database, clock)
         self.ended_glideins = EndedGlideins(database, clock)
@@ -80,13 +80,6 @@ class Server:
         self.graphite_sends: Counter[str] = Counter()
         """The sends to Graphite by "ok" or "error"."""
         self._threads: list[Every] = []
-
-    def paused(self) -> dict[str, Any]:
-        """Return {"paused", "since", "reason", "by"}: paused by the operator's command or by the configuration."""
-        state = self.pause.state()
-        if self.settings.paused and not state["paused"]:
-            return {"paused": True, "since": None, "reason": "server.paused = true", "by": "configuration"}
-        return state
 
     def start(self, threads: Iterable[Every]) -> None:
         """Start the periodic work; see background.threads."""

@@ -138,12 +138,6 @@ def demand_queries(
         "attributes": list(settings.attributes),
         "runtime_attributes": list(settings.runtime_attributes),
         "requested_attributes": list(requested_attributes),
-        "rounding": {
-            "memory_mb": settings.memory_step_mb,
-            "memory_usage_mb": settings.memory_usage_step_mb,
-            "disk_mb": settings.disk_step_mb,
-            "disk_usage_mb": settings.disk_usage_step_mb,
-        },
     }
     parts = schedds.number_of_parts(schedd["idle"], by_requirements, PROCESSORS)
     return [{**query, "part": [number, parts]} for number in range(parts)]
@@ -156,7 +150,7 @@ def limits_query(settings: Settings) -> dict[str, Any]:
 
 def supply_query(settings: Settings, now: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the query of the collector for the pool's machines. parameters: further ones of supply.read."""
-    query = {"type": "supply", "collector": settings.collector, "now": now, "max_sites": settings.max_sites}
+    query = {"type": "supply", "collector": settings.collector, "now": now}
     return {**query, "vo": settings.vo, "token_vos": settings.token_vos, **parameters}
 
 

@@ -11,6 +11,7 @@ import flask
 
 from ..config import Settings
 from ..server import Server
+from ..values import MAX_BODY_BYTES
 from . import request_hooks, routes
 from .current import EXTENSION
 from .errors import errors
@@ -22,7 +23,7 @@ def create_app(settings: Settings, clock: Callable[[], float] = time.time) -> fl
     Raise ConfigError if the database cannot be used.
     """
     app = flask.Flask(__name__)
-    app.config["MAX_CONTENT_LENGTH"] = settings.max_body_bytes
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = request_hooks.STATIC_SECONDS
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
     app.extensions[EXTENSION] = Server(settings, clock)

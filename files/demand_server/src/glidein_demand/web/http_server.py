@@ -13,6 +13,7 @@ from typing import Any, Callable, NoReturn
 import waitress
 
 from ..config import ConfigError, Settings
+from ..values import MAX_BODY_BYTES
 
 MAX_HEADER_BYTES = 64 * 1024
 SHUTDOWN_S = 5.0
@@ -38,7 +39,7 @@ class HttpServer:
                 # Close a connection after so many seconds without data; check at this interval.
                 channel_timeout=60,
                 cleanup_interval=15,
-                max_request_body_size=settings.max_body_bytes,
+                max_request_body_size=MAX_BODY_BYTES,
                 max_request_header_size=MAX_HEADER_BYTES,
                 ident=None,
                 clear_untrusted_proxy_headers=True,

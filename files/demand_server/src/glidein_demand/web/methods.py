@@ -94,8 +94,6 @@ def get_state(server: Server, caller: Caller, _params: GetState) -> JsonResult:
 
 def get_demand(server: Server, caller: Caller, params: GetDemand) -> JsonResult:
     _require_read_access(caller, server.settings.reading)
-    if params.sites is not None and len(params.sites) > server.settings.max_sites:
-        raise ValueError(f"sites: expected at most {server.settings.max_sites} names (server.max_sites)")
     if params.attributes is not None and caller.is_known:
         server.requested_attributes.request(caller.name, params.attributes)
     return read_results.demand(server, caller, None if params.sites is None else frozenset(params.sites))
@@ -113,14 +111,12 @@ def get_job(server: Server, caller: Caller, params: GetJob) -> dict[str, Any]:
 
 def lease(server: Server, caller: Caller, params: Lease) -> dict[str, Any]:
     _require_own_site(caller, "lease", params.site)
-    if params.ttl_s > server.settings.max_lease_seconds:
-        raise ValueError(f"ttl_s: expected at most {server.settings.max_lease_seconds} (server.max_lease_seconds)")
     _use_site(server, caller, params.deployment, params.ttl_s)
     demand = server.pool_state.snapshot().results.demand()
     if demand["as_of"] is None:
         raise RpcError(rpc.NOT_READY, "the queue has not been read yet; existing leases are unchanged")
     counts = {group["id"]: group["count"] for group in demand["groups"]}
-    paused, most = server.paused()["paused"], server.lease_limits.of(caller.name)
+    paused, most = server.pause.state()["paused"], server.lease_limits.of(caller.name)
     return server.leases.claim(caller.name, params.entries, params.ttl_s, counts, paused, most)
 
 

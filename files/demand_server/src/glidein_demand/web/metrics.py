@@ -50,7 +50,7 @@ class _StateCollector(Collector):
         server = self._server
         snapshot = server.pool_state.snapshot()
         yield InfoMetricFamily("glidein_demand", "The demand server", {"version": __version__})
-        yield _gauge("paused", "1 while the server is paused", int(server.paused()["paused"]))
+        yield _gauge("paused", "1 while the server is paused", int(server.pause.state()["paused"]))
         yield from _of_demand(snapshot.results.demand())
         yield from _of_supply(snapshot.supply)
         yield from _of_gateways(gateways.described(snapshot.gateways, server.clock()))

@@ -126,7 +126,7 @@ def status() -> str | flask.Response:
         monitoring=server.reports.monitoring(),
         anonymous=server.anonymous.monitoring(now),
         leases=server.leases.rows(),
-        pause=server.paused(),
+        pause=server.pause.state(),
         history=read_results.history(server, charts.range_or_default(flask.request.args.get("range"))).value,
         usage=read_results.usage(server, flask.g.caller).value,
         caller_has_token=flask.g.caller.is_known,
