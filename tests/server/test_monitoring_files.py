@@ -14,6 +14,7 @@ import urllib.parse
 from pathlib import Path
 
 import jinja2
+import msgspec
 import pytest
 import yaml
 from glidein_demand import config
@@ -367,9 +368,9 @@ def test_the_roles_template_makes_settings_of_a_dictionary():
         "server": {"bind": "*", "port": 11002, "allow_anonymous_monitoring": True},
         "pool": {"schedds": ["a", "b"], "vo": None, "token_vos": {"https://one.example/": "cms", "https://two/": "x"}},
     }
-    made = config.tomllib.loads(template.render(__demand_server_all_settings=given))
+    made = msgspec.toml.decode(template.render(__demand_server_all_settings=given))
     assert made == {**given, "pool": {**given["pool"], "vo": ""}}
     config.parse(made)
-    wrong = config.tomllib.loads(template.render(__demand_server_all_settings={"pool": "cm"}))
+    wrong = msgspec.toml.decode(template.render(__demand_server_all_settings={"pool": "cm"}))
     with pytest.raises(config.ConfigError, match="pool = 'cm': must be a section"):
         config.parse(wrong)

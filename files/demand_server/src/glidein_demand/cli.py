@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = load(path)
         try:
             if arguments.run is not _check:
-                _require_owner(settings.database)
+                _require_owner(settings.state.database)
             return arguments.run(arguments, settings)
         except ConfigError as error:
             raise type(error)(f"{path}: {error}") from error
@@ -84,26 +84,26 @@ def _check(_arguments: argparse.Namespace, settings: Settings) -> int:
 
 def _pause(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.show:
-        state = Pause(Database(settings.database)).state() if _exists(settings.database) else NOT_PAUSED
+        state = Pause(Database(settings.state.database)).state() if _exists(settings.state.database) else NOT_PAUSED
         print(json.dumps(state))
         return 0
     reason = arguments.reason
     if len(reason) > LONGEST_REASON or not reason.isprintable():
         raise UsageError(f"--reason must be one line of at most {LONGEST_REASON} characters")
-    Pause(Database(settings.database)).set(reason, os.environ.get("SUDO_USER") or _user(os.getuid()))
+    Pause(Database(settings.state.database)).set(reason, os.environ.get("SUDO_USER") or _user(os.getuid()))
     print("paused: every lease is zero until `glidein-demand resume`")
     return 0
 
 
 def _resume(_arguments: argparse.Namespace, settings: Settings) -> int:
-    Pause(Database(settings.database)).clear()
+    Pause(Database(settings.state.database)).clear()
     print("resumed: leases are granted")
     return 0
 
 
 def _token_create(arguments: argparse.Namespace, settings: Settings) -> int:
     kind = "reader" if arguments.reader else "site"
-    secret = Tokens(Database(settings.database)).create(arguments.name, kind)
+    secret = Tokens(Database(settings.state.database)).create(arguments.name, kind)
     print(f"the token of the {kind} {arguments.name}; it cannot be shown again:", file=sys.stderr)
     print(secret)
     return 0
@@ -115,43 +115,43 @@ def _token_set(arguments: argparse.Namespace, settings: Settings) -> int:
         secret = sys.stdin.buffer.read().decode("ascii").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise UsageError("standard input must be a token of ASCII characters") from error
-    if arguments.check and not _exists(settings.database):
+    if arguments.check and not _exists(settings.state.database):
         wanted_digests({arguments.name: secret})
         change = "created"
     else:
-        change = Tokens(Database(settings.database)).put(arguments.name, secret, kind, check=arguments.check)
+        change = Tokens(Database(settings.state.database)).put(arguments.name, secret, kind, check=arguments.check)
     print(json.dumps({"change": change}))
     return 0
 
 
 def _token_revoke(arguments: argparse.Namespace, settings: Settings) -> int:
-    Tokens(Database(settings.database)).revoke(arguments.name)
+    Tokens(Database(settings.state.database)).revoke(arguments.name)
     print(f"revoked: {arguments.name}")
     return 0
 
 
 def _token_list(arguments: argparse.Namespace, settings: Settings) -> int:
-    rows = Tokens(Database(settings.database)).rows()
+    rows = Tokens(Database(settings.state.database)).rows()
     print(json.dumps(rows, indent=2) if arguments.json else token_table(rows, time.time()))
     return 0
 
 
 def _token_sync(arguments: argparse.Namespace, settings: Settings) -> int:
     wanted = parse_sites(sys.stdin.buffer.read())
-    if arguments.check and not _exists(settings.database):
+    if arguments.check and not _exists(settings.state.database):
         found = {"created": sorted(wanted), "changed": [], "revoked": []}
     else:
-        found = Tokens(Database(settings.database)).install(wanted, "site", "role", check=arguments.check)
+        found = Tokens(Database(settings.state.database)).install(wanted, "site", "role", check=arguments.check)
     print(json.dumps(found))
     return 0
 
 
 def _lease_limits(arguments: argparse.Namespace, settings: Settings) -> int:
     wanted = parse_sites(sys.stdin.buffer.read(), "jobs")
-    if arguments.check and not _exists(settings.database):
+    if arguments.check and not _exists(settings.state.database):
         found = {"changed": sorted(wanted), "removed": []}
     else:
-        found = LeaseLimits(Database(settings.database)).install(wanted, check=arguments.check)
+        found = LeaseLimits(Database(settings.state.database)).install(wanted, check=arguments.check)
     print(json.dumps(found))
     return 0
 

@@ -50,7 +50,7 @@ class Server:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self.settings = settings
         self.clock = clock
-        self.database = database = Database(settings.database)
+        self.database = database = Database(settings.state.database)
         self.watch = Watch(database)
         self.leases = Leases(database, clock)
         self.lease_limits = LeaseLimits(database)
@@ -61,8 +61,8 @@ class Server:
         self.anonymous = AnonymousClients()
         self.glideins = Glideins(database, clock)
         self.ended_glideins = EndedGlideins(database, clock)
-        self.core_hours = CoreHours(database, clock, settings.keep_history_days, settings.refresh_seconds)
-        self.history = History(database, clock, settings.keep_history_days)
+        self.core_hours = CoreHours(database, clock, settings.state.keep_history_days, settings.pool.refresh_seconds)
+        self.history = History(database, clock, settings.state.keep_history_days)
         self.machine_ads = MachineAds(database, clock)
         self.passed_over = PassedOverGroups(database)
 

@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 
 def check(settings: Settings) -> None:
     """Raise ConfigError if the constraint in `settings` is invalid. Open neither database nor port."""
-    if settings.constraint:
+    if settings.pool.constraint:
         try:
-            run_query({"type": "check", "constraint": settings.constraint}, settings.query_timeout_seconds)
+            run_query({"type": "check", "constraint": settings.pool.constraint}, settings.pool.query_timeout_seconds)
         except QueryError as error:
             raise ConfigError(
-                f"pool.constraint = {settings.constraint!r}: {error}; must be a ClassAd expression, or empty"
+                f"pool.constraint = {settings.pool.constraint!r}: {error}; must be a ClassAd expression, or empty"
             ) from error
 
 
@@ -46,7 +46,7 @@ def run(settings: Settings) -> int:
         http = HttpServer(app, settings)
         log.info(
             "version %s listens on %s:%s, refresh every %s s",
-            __version__, settings.bind, settings.port, settings.refresh_seconds,
+            __version__, settings.server.bind, settings.server.port, settings.pool.refresh_seconds,
         )  # fmt: skip
         server.start(background.threads(server, on_lost=lambda: http.stop(1)))
         http.run()

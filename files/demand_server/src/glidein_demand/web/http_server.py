@@ -28,13 +28,14 @@ class HttpServer:
 
     def __init__(self, application: Callable[..., Any], settings: Settings) -> None:
         self.status = 0
+        own = settings.server
         try:
             self._server = waitress.create_server(
                 application,
-                listen=f"{_host(settings.bind)}:{settings.port}",
+                listen=f"{_host(own.bind)}:{own.port}",
                 ipv6=_has_ipv6(),
-                threads=settings.threads,
-                connection_limit=settings.max_connections,
+                threads=own.threads,
+                connection_limit=own.max_connections,
                 asyncore_use_poll=True,  # select() takes no file descriptor beyond 1023
                 # Close a connection after so many seconds without data; check at this interval.
                 channel_timeout=60,
@@ -47,7 +48,7 @@ class HttpServer:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ConfigError(
-                f"server.bind = {settings.bind!r}, server.port = {settings.port}: cannot listen: {reason}; must be an "
+                f"server.bind = {own.bind!r}, server.port = {own.port}: cannot listen: {reason}; must be an "
                 "address of this host and a free port"
             ) from error
 

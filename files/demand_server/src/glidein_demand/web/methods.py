@@ -86,21 +86,21 @@ def _call(server: Server, caller: Caller, name: str, params: Any) -> Any:
 
 
 def get_state(server: Server, caller: Caller, _params: GetState) -> JsonResult:
-    if caller.kind == "anonymous" and server.settings.reading == "token":
+    if caller.kind == "anonymous" and server.settings.server.reading == "token":
         server.anonymous.log_refused("get_state", "PyGlidein", 'server.reading = "token"')
-    _require_read_access(caller, server.settings.reading)
+    _require_read_access(caller, server.settings.server.reading)
     return read_results.state(server, caller)
 
 
 def get_demand(server: Server, caller: Caller, params: GetDemand) -> JsonResult:
-    _require_read_access(caller, server.settings.reading)
+    _require_read_access(caller, server.settings.server.reading)
     if params.attributes is not None and caller.is_known:
         server.requested_attributes.request(caller.name, params.attributes)
     return read_results.demand(server, caller, None if params.sites is None else frozenset(params.sites))
 
 
 def get_supply(server: Server, caller: Caller, _params: GetSupply) -> JsonResult:
-    _require_read_access(caller, server.settings.reading)
+    _require_read_access(caller, server.settings.server.reading)
     return read_results.supply(server, caller)
 
 
@@ -144,7 +144,7 @@ def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
 
 
 def monitoring(server: Server, caller: Caller, params: Monitoring) -> str:
-    allowed = server.settings.reading == "open" and server.settings.allow_anonymous_monitoring
+    allowed = server.settings.server.reading == "open" and server.settings.server.allow_anonymous_monitoring
     anonymous = caller.kind == "anonymous" and allowed
     if caller.kind == "anonymous" and not anonymous:
         server.anonymous.log_refused("monitoring", params.uuid, _MONITORING_SETTINGS)

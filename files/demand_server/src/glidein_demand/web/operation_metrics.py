@@ -67,9 +67,9 @@ class OperationMetrics(Collector):
         )  # fmt: skip
         yield GaugeMetricFamily(
             "glidein_demand_silent_after_seconds", "Time without a report after which a site is silent",
-            value=settings.silent_seconds,
+            value=settings.pool.silent_seconds,
         )  # fmt: skip
-        if settings.graphite_server:
+        if settings.metrics.graphite_server:
             sends = CounterMetricFamily("glidein_demand_graphite_sends", "Sends to Graphite", labels=["outcome"])
             for outcome in ("ok", "error"):
                 sends.add_metric([outcome], server.graphite_sends[outcome])

@@ -245,7 +245,7 @@ def _of_supply(context: PageContext) -> Iterator[Problem]:
 def _of_reports(context: PageContext) -> Iterator[Problem]:
     for site, report in context.reports.items():
         silent = context.now - report["received"]
-        if silent > context.settings.silent_seconds:
+        if silent > context.settings.pool.silent_seconds:
             yield _of_site("silent", site, f"no report for {format_duration(silent)}.")
         if report["error"]:
             # Error texts of the collection's modules already begin with the site.
@@ -310,7 +310,7 @@ def _never_registered(plans: list[Mapping[str, Any]]) -> bool:
 def _of_clients(context: PageContext) -> Iterator[Problem]:
     for uuid, entry in context.monitoring.items():
         silent = context.now - entry["received"]
-        if silent > context.settings.silent_seconds:
+        if silent > context.settings.pool.silent_seconds:
             yield Problem(
                 "client_silent", f"no report for {format_duration(silent)}.", f"Client {uuid}", anchor="clients"
             )

@@ -36,7 +36,7 @@ def require_token() -> flask.Response | None:
     caller, request = flask.g.caller, flask.request
     if request.endpoint == HEALTH or request.path == responses.RPC_PATH or caller.is_known:
         return None
-    if caller.kind == "anonymous" and current_server().settings.reading == "open":
+    if caller.kind == "anonymous" and current_server().settings.server.reading == "open":
         return None
     return responses.unauthorized("a token is required" if caller.kind == "anonymous" else "the token is invalid")
 
@@ -48,6 +48,6 @@ def add_headers(response: flask.Response) -> flask.Response:
         responses.compress(response)
     if flask.request.endpoint != STATIC:
         response.headers.setdefault("Cache-Control", "no-store")
-    elif current_server().settings.reading == "token":
+    elif current_server().settings.server.reading == "token":
         response.headers["Cache-Control"] = f"private, max-age={STATIC_SECONDS}"
     return response

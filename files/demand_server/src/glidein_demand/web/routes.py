@@ -77,7 +77,7 @@ def core_hours() -> flask.Response:
     except usage.UsersHiddenError as error:
         return responses.unauthorized(str(error))
     if wanted.layout == "records":
-        rows = usage.records_of(server.core_hours, wanted, server.settings.vo, now)
+        rows = usage.records_of(server.core_hours, wanted, server.settings.pool.vo, now)
         key, name = "records", "usage-records.csv"
     else:
         rows = usage.rows_of(server.core_hours, wanted)
@@ -93,7 +93,7 @@ def core_hours() -> flask.Response:
 def healthz() -> flask.Response:
     """Return the health of the server, with HTTP status 503 if the demand is stale or the database fails."""
     server = current_server()
-    include_names = server.settings.reading == "open" or flask.g.caller.is_known
+    include_names = server.settings.server.reading == "open" or flask.g.caller.is_known
     state = health(server.pool_state.snapshot().results.about, server.settings, server.clock(), include_names)
     if server.watch.problem:
         state["status"] = "no database"
