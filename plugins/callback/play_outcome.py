@@ -7,18 +7,11 @@ name: play_outcome
 type: notification
 short_description: Write the outcome of a scheduled run
 version_added: 0.1.0
-author:
-  - the glidein.ops authors (@glidein-ops)
 description:
   - This is internal and may change in any version.
-  - The command C(run), which the roles P(glidein.ops.controller#role) and P(glidein.ops.pull#role) schedule,
-    enables it and sets its environment variables. Without them, nothing is written.
-  - Writes a record (JSON) and metrics when ansible-playbook ends.
-  - C(failed) in the record lists the tasks that failed without C(ignore_errors), and the hosts that were unreachable
-    without C(ignore_unreachable), each with C(host), C(task) and C(msg). The messages of tasks with C(no_log) are
-    hidden.
-  - C(cycle) has C(submitted), C(cancelled) and C(problems) of C(glidein.ops.cycle); otherwise it is null.
-  - A cycle that did nothing, because another cycle held the lock of the inventory, has no outcome.
+  - Writes the record and the metrics of C(docs/schedule.md) when ansible-playbook ends. The command C(run), which the
+    roles P(glidein.ops.controller#role) and P(glidein.ops.pull#role) schedule, enables it and sets its environment
+    variables. Without them, nothing is written.
 requirements:
   - Enabled in the configuration of Ansible, for example by C(callbacks_enabled).
 """

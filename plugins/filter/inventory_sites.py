@@ -6,27 +6,14 @@ DOCUMENTATION = r"""
 name: inventory_sites
 short_description: List the trusted and the revoked sites of the inventory
 version_added: 0.1.0
-author:
-  - the glidein.ops authors (@glidein-ops)
 description:
   - This is internal and may change in any version.
+  - Returns C(trusted) and C(revoked), lists of mappings with C(site), C(credential) and C(supplied), whether
+    C(glidein_credential_file) is set; and C(revoked_hosts), names. In C(trusted), each name is there once; the last
+    host decides.
 extends_documentation_fragment:
   - glidein.ops.hosts
 positional: hosts
-"""
-
-EXAMPLES = r"""
-- name: Show the revoked sites
-  ansible.builtin.debug:
-    msg: "{{ (hostvars | glidein.ops.inventory_sites(groups.glidein_sites)).revoked | map(attribute='site') }}"
-"""
-
-RETURN = r"""
-_value:
-  description: C(trusted) and C(revoked), lists of mappings with C(site), C(credential) and C(supplied), whether
-    C(glidein_credential_file) is set; and C(revoked_hosts), names. In C(trusted), each name is there once; the last
-    host decides.
-  type: dict
 """
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import inventory_sites

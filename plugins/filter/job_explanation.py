@@ -4,38 +4,19 @@
 
 DOCUMENTATION = r"""
 name: job_explanation
-short_description: Explain why a job waits
+short_description: Return the lines that explain why a job waits, and the next_step in one sentence
 version_added: 0.1.0
-author:
-  - the glidein.ops authors (@glidein-ops)
-description:
-  - This is internal and may change in any version.
-  - Returns what C(glidein.ops.explain) shows. Lines have at most 100 columns.
+description: This is internal and may change in any version.
 options:
   _input:
-    description:
-      - Result of M(glidein.ops.cycle_plan) with its option O(glidein.ops.cycle_plan#module:job).
+    description: Result of M(glidein.ops.cycle_plan) with its option O(glidein.ops.cycle_plan#module:job).
     type: dict
     required: true
   analysis:
-    description:
-      - Result of M(glidein.ops.job_analysis).
+    description: Result of M(glidein.ops.job_analysis).
     type: dict
     required: true
 positional: analysis
-"""
-
-EXAMPLES = r"""
-- name: Show why the job waits
-  ansible.builtin.debug:
-    msg: "{{ (explained | glidein.ops.job_explanation(analysis)).lines | join('\n') }}"
-"""
-
-RETURN = r"""
-_value:
-  description:
-    - The lines of the explanation (C(lines)), and the C(next_step) in one sentence.
-  type: dict
 """
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import from_result

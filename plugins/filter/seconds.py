@@ -6,10 +6,7 @@ DOCUMENTATION = r"""
 name: seconds
 short_description: Convert a duration to seconds
 version_added: 0.1.0
-author:
-  - the glidein.ops authors (@glidein-ops)
-description:
-  - This is internal and may change in any version.
+description: This is internal and may change in any version.
 positional: minimum, variable
 options:
   _input:
@@ -17,31 +14,13 @@ options:
     type: raw
     required: true
   minimum:
-    description:
-      - The fewest seconds that are valid.
+    description: The fewest seconds that are valid.
     type: int
     default: 0
   variable:
-    description:
-      - The name of the variable, for the error.
+    description: The name of the variable, for the error.
     type: str
     default: ""
-"""
-
-EXAMPLES = r"""
-- name: Read the batch queue
-  glidein.ops.queue_info:
-  timeout: "{{ glidein_site_timeout | default('5m') | glidein.ops.seconds(1, 'glidein_site_timeout') }}"
-
-- name: Compare two durations
-  ansible.builtin.assert:
-    that: tarball_token_lifetime | glidein.ops.seconds > "15d" | glidein.ops.seconds
-"""
-
-RETURN = r"""
-_value:
-  description: Seconds.
-  type: int
 """
 
 from ansible.errors import AnsibleFilterError

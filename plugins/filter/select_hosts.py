@@ -6,8 +6,6 @@ DOCUMENTATION = r"""
 name: select_hosts
 short_description: Select hosts by their variables
 version_added: 0.1.0
-author:
-  - the glidein.ops authors (@glidein-ops)
 description:
   - This is internal and may change in any version.
   - A variable that is missing, an empty list and an empty mapping are not true.
@@ -31,21 +29,6 @@ options:
 extends_documentation_fragment:
   - glidein.ops.hosts
 positional: hosts, with_all, with_any, without, strict
-"""
-
-EXAMPLES = r"""
-- name: Group revoked sites and sites in pull mode
-  ansible.builtin.add_host:
-    name: "{{ item }}"
-    groups: glidein_left_out
-  loop: "{{ hostvars | glidein.ops.select_hosts(ansible_play_hosts, with_any=['glidein_revoked', 'glidein_pull']) }}"
-"""
-
-RETURN = r"""
-_value:
-  description: Names of hosts, in the order of O(hosts).
-  type: list
-  elements: str
 """
 
 from ansible.utils.display import Display

@@ -6,8 +6,6 @@ DOCUMENTATION = r"""
 name: ce_collector
 short_description: Inventory from the catalogues of CEs in HTCondor collectors
 version_added: 0.1.0
-author:
-  - the glidein.ops authors (@glidein-ops)
 description:
   - Reads the ads of schedds that have a resource catalogue (C(OSG_ResourceCatalog)) from one or several collectors,
     such as the central collector of the OSG, or the collector of a pool that has gateways. Makes one host of each CE
@@ -30,9 +28,8 @@ options:
     required: true
     choices: [glidein.ops.ce_collector]
   collectors:
-    description:
-      - The collectors, C(HOST) or C(HOST:PORT). The default port is 9619, that of a CE's collector; the collector of a
-        pool usually has the port 9618.
+    description: The collectors, C(HOST) or C(HOST:PORT). The default port is 9619, that of a CE's collector; the
+      collector of a pool usually has the port 9618.
     type: list
     elements: str
     required: true
@@ -59,15 +56,15 @@ options:
     elements: str
     default: []
   min_cpus:
-    description: Only entries whose largest pilots have so many cores.
+    description: Only entries whose largest pilots have at least this number of cores.
     type: int
     default: 1
   min_memory_mb:
-    description: Only entries whose largest pilots have so much memory, in MB.
+    description: Only entries whose largest pilots have at least this memory, in MB.
     type: int
     default: 1
   min_walltime:
-    description: Only entries with this walltime, such as V(24h), or without C(MaxWallTime).
+    description: Only entries with at least this walltime, such as V(24h), or without C(MaxWallTime).
     type: str
     default: 0s
   walltime:

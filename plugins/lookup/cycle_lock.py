@@ -6,8 +6,6 @@ DOCUMENTATION = r"""
 name: cycle_lock
 short_description: Lock an inventory for the run of one cycle
 version_added: 0.1.0
-author:
-  - the glidein.ops authors (@glidein-ops)
 description:
   - Locks the directory of each inventory source (C(flock)) until the process that evaluates the lookup ends.
     C(docs/variables.md) describes the lock.

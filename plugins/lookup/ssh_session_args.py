@@ -6,8 +6,6 @@ DOCUMENTATION = r"""
 name: ssh_session_args
 short_description: SSH arguments for the use of a session that a person has opened
 version_added: 0.1.0
-author:
-  - the glidein.ops authors (@glidein-ops)
 description:
   - Returns the value of C(ansible_ssh_args) for hosts whose login needs a person. Ansible's ordinary ssh connection
     plugin then uses the session that M(glidein.ops.ssh_session) has opened. Without a live session, a task fails at

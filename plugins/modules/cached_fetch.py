@@ -11,11 +11,7 @@ description:
   - This is internal and may change in any version.
   - If the controller has a file with this SHA-256, the module does not read the target. Hosts take turns, so that the
     file is fetched once.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes
+extends_documentation_fragment: glidein.ops.attributes
 options:
   src:
     description: File on the target.
@@ -31,17 +27,6 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Fetch a tarball
-  glidein.ops.cached_fetch:
-    src: /var/lib/glidein-ops/native.tar.gz
-    dest: ~/.cache/glidein.ops/native.tar.gz
-    sha256: "{{ tarball_sha256 }}"
-"""
+EXAMPLES = "\n# See roles/site/tasks/fetch.yml\n"
 
-RETURN = r"""
-dest:
-  description: The file on the controller, absolute.
-  returned: success
-  type: str
-"""
+RETURN = r""" # """

@@ -5,16 +5,10 @@
 
 DOCUMENTATION = r"""
 module: condor_config_info
-short_description: Read settings of HTCondor
+short_description: Read settings of HTCondor from the configuration files of this host or from a running daemon
 version_added: 0.1.0
-description:
-  - This is internal and may change in any version.
-  - Reads settings with C(condor_config_val), from the configuration files of this host or from a running daemon.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.info
+description: This is internal and may change in any version.
+extends_documentation_fragment: glidein.ops.attributes.info
 options:
   names:
     description: Names of settings.
@@ -35,16 +29,7 @@ options:
     default: 0
 """
 
-EXAMPLES = r"""
-- name: Wait until the collector has read its new configuration
-  glidein.ops.condor_config_info:
-    daemon: collector
-    contains:
-      ALLOW_ADVERTISE_STARTD: ["glidein-*@*"]
-    timeout: 20
-  register: collector
-  failed_when: collector.missing | length > 0
-"""
+EXAMPLES = "\n# See roles/central_manager/tasks/verify.yml\n"
 
 RETURN = r"""
 config:

@@ -9,63 +9,32 @@ short_description: Plan the glideins of all hosts of the play, and lease the job
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Runs once, on the controller. It reads the variables of all hosts of the play, and C(cycle_session) and
-    C(cycle_queue), the results of M(glidein.ops.ssh_session) and M(glidein.ops.queue_info). It reads the demand server.
+  - Runs once, on the controller. It reads the demand server, the variables of all hosts of the play, and
+    C(cycle_session) and C(cycle_queue), the results of M(glidein.ops.ssh_session) and M(glidein.ops.queue_info).
   - A site whose variables are invalid, or whose queue is not known, does not fail the task and is left as it is. In a
     cycle, a missing demand or an invalid plan does not either. M(glidein.ops.cycle_report) reports both.
-author:
-  - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
   - glidein.ops.attributes.actiongroup_glidein
-attributes:
-  check_mode:
-    support: full
-    details: In check mode no lease is requested.
-  diff_mode:
-    support: none
 options:
   lease:
-    description:
-      - Whether to lease the jobs, and to return the orders of a cycle. Otherwise the plan is returned for people and
-        programs.
+    description: Whether to lease the jobs, except in check mode, and to return the orders of a cycle.
     type: bool
     default: true
   job:
-    description:
-      - A job, such as C(123.0) or C(SCHEDD#123.0), whose group is to be explained. Nothing is leased.
+    description: A job, such as C(123.0) or C(SCHEDD#123.0), whose group is to be explained. Nothing is leased.
     type: str
 requirements:
   - requests (Python library, on the controller)
   - htcondor (Python library, on the controller), when jobs have Requirements
-seealso:
-  - module: glidein.ops.cycle_report
 """
 
-EXAMPLES = r"""
-- name: Plan the glideins of all sites, and lease the jobs that they are meant for
-  glidein.ops.cycle_plan:
-  delegate_to: localhost
-  run_once: true
-  register: cycle_plan
-"""
+EXAMPLES = "\n# See playbooks/cycle.yml\n"
 
 RETURN = r"""
-sites:
-  description: The definition of each site, by host, with its C(queue) or an C(error).
-  returned: success
-  type: dict
-demand:
-  description: The replies C(demand) and C(supply) of the demand server, or C(failed) with C(msg).
-  returned: success
-  type: dict
 plan:
   description: The plan, with its reasons; C(failed) with C(msg), or empty without demand.
   returned: success
-  type: dict
-lease:
-  description: The plan less the glideins whose jobs were not granted, and the failed requests.
-  returned: with O(lease)
   type: dict
 orders:
   description: C(plan) and C(summaries_since) of M(glidein.ops.glideins), for each host whose queue is known.

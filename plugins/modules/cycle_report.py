@@ -10,38 +10,22 @@ version_added: 0.1.0
 description:
   - This is internal and may change in any version.
   - Runs once, on the controller. It reads the variables C(cycle_plan) and, of each host, C(cycle_glideins), the results
-    of M(glidein.ops.cycle_plan) and M(glidein.ops.glideins). It sets the statistics C(cycle_outcome) of the run.
+    of M(glidein.ops.cycle_plan) and M(glidein.ops.glideins). It sets the statistics C(cycle_outcome) of the run. In
+    check mode, it sends nothing.
   - A report that the demand server refuses is a problem of the summary, and stops no other one.
-author:
-  - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
   - glidein.ops.attributes.actiongroup_glidein
-attributes:
-  check_mode:
-    support: full
-    details: Nothing is sent in check mode.
-  diff_mode:
-    support: none
 options:
   fail_on_error:
-    description:
-      - Whether a cycle with problems has failed.
+    description: Whether a cycle with problems has failed.
     type: bool
     default: false
 requirements:
   - requests (Python library, on the controller)
-seealso:
-  - module: glidein.ops.cycle_plan
 """
 
-EXAMPLES = r"""
-- name: Report the cycle to the demand server
-  glidein.ops.cycle_report:
-  delegate_to: localhost
-  run_once: true
-  register: cycle_report
-"""
+EXAMPLES = "\n# See playbooks/cycle.yml\n"
 
 RETURN = r"""
 lines:

@@ -12,11 +12,7 @@ description:
   - Files that are missing on the target, or that differ in checksum or mode, are sent as one tar archive. A new
     directory gets its name when it is complete. In an existing one, each file is replaced in one step. Other files
     stay.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes_with_diff
+extends_documentation_fragment: glidein.ops.attributes.diff
 options:
   path:
     description: Directory on the target. With O(versioned), the directory that holds the versions.
@@ -45,9 +41,8 @@ options:
         type: bool
         default: false
       checksums:
-        description:
-          - Of a directory, the files that are installed, with the SHA-256 of each. A file need not exist on the
-            controller as long as the target has that content.
+        description: Of a directory, the files that are installed, with the SHA-256 of each. A file with this content on
+          the target need not exist on the controller.
         type: dict
       recurse:
         description: Whether directories below a directory are included.
@@ -106,16 +101,7 @@ options:
         type: str
 """
 
-EXAMPLES = r"""
-- name: Install the payload
-  glidein.ops.file_tree:
-    path: ~/.glidein/mysite
-    versioned: true
-    link: current
-    sources:
-      - {src: files/glidein/glidein.sh, mode: "0700"}
-      - {src: files/glidein/lib, dest: lib}
-"""
+EXAMPLES = "\n# See roles/site/tasks/version.yml\n"
 
 RETURN = r"""
 path:
@@ -126,11 +112,6 @@ version:
   description: Name of the version, 12 hexadecimal digits; null without O(versioned).
   returned: success
   type: str
-files:
-  description: Files that differed and were installed, or would be in check mode.
-  returned: success
-  type: list
-  elements: str
 """
 
 import base64

@@ -18,22 +18,15 @@ description:
   - Queued glideins that this site submitted for an entry or shape that is no longer configured are cancelled.
   - If the batch system does not answer in time, the outcome of a submission is unknown. That is an error, and the
     submission is not repeated in this run.
-  - Runs on the site's login node, as the user who submits the glideins, after the site has been deployed.
-  - Options of the site, and O(collector), O(credential), O(scratch), O(environment), O(modules), O(condor_config),
-    O(log_interval), O(log_s3) and O(log_days), that are not given are taken from the host's variables C(glidein_...) of
-    the same name.
-author:
-  - the glidein.ops authors (@glidein-ops)
+  - O(collector), O(credential), O(scratch), O(environment), O(modules), O(condor_config), O(log_interval), O(log_s3)
+    and O(log_days) are taken from the host's variables as the options of the site are.
 extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.attributes.diff
   - glidein.ops.site
 attributes:
   check_mode:
-    support: full
     details: Counts and decides in the same way, and submits, cancels and writes nothing.
   diff_mode:
-    support: full
     details: Shows the counts before and after, and the whole batch script of every submission.
 options:
   plan:
@@ -45,97 +38,66 @@ options:
     elements: dict
     required: true
   queue:
-    description:
-      - RV(glidein.ops.queue_info#module:queue) of M(glidein.ops.queue_info), read for this plan. If it shows that there
-        is nothing to submit, to cancel, to collect, to remove or to report as an error, the login node is not
-        contacted.
-      - Without it, the module always runs.
+    description: RV(glidein.ops.queue_info#module:queue), read for this plan. If it shows that there is nothing to do or
+      to report as an error, the login node is not contacted.
     type: dict
   plan_as_of:
-    description:
-      - Time of the plan in epoch seconds. A plan that is older than ten minutes is refused.
+    description: Time of the plan in epoch seconds. A plan that is older than ten minutes is refused.
     type: int
     required: true
   collector:
-    description:
-      - The collector that glideins register with, as host or C(host:port).
+    description: The collector that glideins register with, as host or C(host:port).
     type: str
     required: true
   credential:
-    description:
-      - The credential of the glideins. V(token) is an IDTOKEN in the file C(credential) of the site's
-        directory; V(pool_password) is inside the tarball.
-      - If the token has expired, the module fails, and nothing is submitted or cancelled.
+    description: The credential of the glideins. With an expired token, the module fails and changes nothing.
     type: str
     choices: [token, pool_password]
     default: token
   scratch:
-    description:
-      - Directory on the compute node where a glidein creates its own. The compute node replaces variables in it, in
-        the forms C($NAME), C(${NAME}) and C(${NAME:-path}).
+    description: Directory on the compute node where a glidein creates its own.
     type: str
     default: "${TMPDIR:-/tmp}"
   environment:
-    description:
-      - Environment variables of every batch job, such as those of a proxy. A batch job gets no other variables of
-        the login node. C(environment) of an entry adds to them and overrides them.
-      - V($NAME) and V(${NAME}) in a value stand for variables that the batch job has on the compute node, such as
-        V($SLURM_JOB_ID); nothing else is replaced.
-      - Do not use them for secrets. The batch scripts, which are private files, and the batch system's records contain
-        them.
+    description: Environment variables of every batch job. C(environment) of an entry adds to them.
     type: dict
     default: {}
   modules:
-    description:
-      - Environment modules that every batch job loads first, with C(module load). C(modules) of an entry replaces them.
+    description: Environment modules that every batch job loads first. C(modules) of an entry replaces them.
     type: list
     elements: str
     default: []
   condor_config:
-    description:
-      - Settings of HTCondor in every glidein, such as V(STARTD_DEBUG) or V(LOWPORT). C(condor_config) of an entry adds
-        to them and overrides them.
-      - Settings that secure, count or place the glidein are refused.
+    description: Settings of HTCondor in every glidein. C(condor_config) of an entry adds to them.
     type: dict
     default: {}
   log_interval:
-    description:
-      - Interval in which every glidein copies its daemons' logs while it runs, such as V(5m). V(0) is only at its end.
+    description: Interval in which every glidein copies its daemons' logs, such as V(5m). V(0) is only at its end.
     type: raw
     default: 0
   log_s3:
-    description:
-      - The S3 bucket to which glideins upload their daemons' logs, with C(bucket), C(endpoint), C(region), C(prefix),
-        C(access_key) and C(secret_key). The controller signs a form with it, whenever glideins are submitted; the key
-        stays on the controller. This needs the Python library botocore there.
+    description: The S3 bucket to which glideins upload these logs. The controller makes O(log_form) of it with the
+      Python library botocore; the key stays on the controller.
     type: dict
   log_form:
-    description:
-      - The signed form, which the action plugin of the same name makes of O(log_s3). Do not set it.
+    description: The signed form for uploads, which the action plugin of the same name sets.
     type: str
   log_days:
-    description:
-      - Logs of batch jobs and glideins are removed after so many days without a write, but not before the longest
-        walltime and a day have passed. V(0) keeps all.
+    description: Logs are removed after this number of days without a write. V(0) keeps all.
     type: int
     default: 14
   summaries_since:
-    description:
-      - The demand server has the summaries that glideins wrote to their logs up to this time, in epoch seconds. Later
-        ones are returned as C(summaries) of RV(report).
-      - Without this option, no log is read.
+    description: Time in epoch seconds. C(summaries) of RV(report) are those that glideins wrote to their logs later.
+      Without it, no log is read.
     type: float
   cancel_running:
-    description:
-      - Whether running glideins are cancelled, too, if there are more than planned after all waiting ones were
-        cancelled. Their jobs are vacated. Use it to empty a site.
+    description: Whether running glideins are cancelled, too, if there are more than planned after all waiting ones were
+      cancelled. Their jobs are vacated.
     type: bool
     default: false
   fail_on_error:
-    description:
-      - Whether the module fails at its end if a submission or cancellation of an entry failed.
-      - Wrong options, a plan that is too old, a site that is not deployed and a queue that cannot be read are always
-        failures; nothing is changed then.
+    description: Whether a failed submission or cancellation fails the module at its end. Other errors always do, before
+      any change.
     type: bool
     default: true
 seealso:
@@ -143,28 +105,19 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Make the site's glideins match the plan
-  glidein.ops.glideins:
-    deployment: "{{ glidein_deployment }}"
-    site: "{{ glidein_site }}"
-    scheduler: slurm
-    entries: "{{ glidein_entries }}"
-    collector: "{{ glidein_collector }}"
-    plan: "{{ cycle_plan.orders[inventory_hostname].plan }}"
-    plan_as_of: "{{ cycle_plan.plan.as_of }}"
-
 - name: Have exactly one glidein of one shape
   glidein.ops.glideins:
-    deployment: "{{ glidein_deployment }}"
-    site: "{{ glidein_site }}"
-    scheduler: slurm
-    entries: "{{ glidein_entries }}"
-    collector: "{{ glidein_collector }}"
     plan:
       - entry: main
         shape: core
         present: 1
     plan_as_of: "{{ now().timestamp() | int }}"
+
+- name: Make the glideins match the plan of a cycle
+  glidein.ops.glideins:
+    plan: "{{ cycle_plan.orders[inventory_hostname].plan }}"
+    plan_as_of: "{{ cycle_plan.plan.as_of }}"
+    queue: "{{ cycle_queue.queue }}"
 """
 
 RETURN = r"""
@@ -184,30 +137,10 @@ before:
   description: The queue before, as in RV(glidein.ops.queue_info#module:queue).
   returned: always, when the queue could be read
   type: dict
-  sample:
-    site: lab
-    as_of: 1795211281
-    user: glidein
-    entries: []
-    orphans: {queued: 0, running: 0}
-    others: {queued: 0, running: 0}
-    drains: []
-    versions: {}
-    credential_expires: 1797803273
 after:
   description: The queue after; null if it could not be read again. In check mode the same as RV(before).
   returned: always, when the queue could be read
   type: dict
-  sample:
-    site: lab
-    as_of: 1795211282
-    user: glidein
-    entries: []
-    orphans: {queued: 0, running: 0}
-    others: {queued: 0, running: 0}
-    drains: []
-    versions: {}
-    credential_expires: 1797803273
 decisions:
   description: The decision for every item of the plan. C(submit) and C(cancel) are numbers; C(limited_by) is the
     limit or drain that reduced C(submit), or null.
@@ -221,15 +154,13 @@ errors:
   returned: always, when the queue could be read
   type: list
   elements: dict
-  sample: []
 hints:
   description: Options that would make the batch system refuse less, such as C(limits.array). Each is also a warning.
   returned: always, when the queue could be read
   type: list
   elements: str
-  sample: []
 scripts:
-  description: The batch scripts of the submissions, with C(path) and C(content). A failed task returns no C(content).
+  description: The batch scripts of the submissions. A failed task returns no C(content).
   returned: always, when the queue could be read
   type: list
   elements: dict
@@ -239,10 +170,9 @@ scripts:
       path: /home/glidein/.glidein/lab/0a1b2c3d4e5f/scripts/main.core.sh
       content: "#!/bin/sh"
 report:
-  description: The report for the demand server; null in check mode. For every entry and shape of the
-    plan it has the numbers, the plan's reason, the error, if any, and the running glideins
-    (C(running_glideins)) as in RV(glidein.ops.queue_info#module:queue). C(summaries) has C(since), C(until) and
-    C(glideins), the summaries of glideins that have ended; null without O(summaries_since).
+  description: The report for the demand server; null in check mode. For every entry and shape of the plan it has the
+    numbers, the plan's reason, the error, if any, and C(running_glideins) of the queue. C(summaries) has C(since),
+    C(until) and C(glideins), the summaries of glideins that have ended; null without O(summaries_since).
   returned: always, when the queue could be read
   type: dict
   sample:

@@ -12,10 +12,7 @@ description:
   - Runs once, on the controller, for all hosts of the play, which are sites, and for the groups
     C(glidein_central_manager) and C(glidein_demand_server). It connects to no host.
   - Fails with one line for each invalid variable. Warns of sites without C(glidein_demand_token).
-author:
-  - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
-  - glidein.ops.attributes
   - glidein.ops.attributes.info
   - glidein.ops.attributes.actiongroup_glidein
 options:
@@ -32,10 +29,6 @@ requirements:
   - htcondor (Python library, on the controller), when entries have C(accept_requirements)
 """
 
-EXAMPLES = r"""
-- name: Assert that the inventory is valid
-  glidein.ops.inventory_check:
-  run_once: true
-"""
+EXAMPLES = "\n# See playbooks/deploy.yml\n"
 
 RETURN = r""" # """

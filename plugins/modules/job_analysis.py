@@ -5,17 +5,10 @@
 
 DOCUMENTATION = r"""
 module: job_analysis
-short_description: Read HTCondor's own analysis of a job
+short_description: Read with condor_q -better-analyze why a job does not match the machines of the pool
 version_added: 0.1.0
-description:
-  - This is internal and may change in any version.
-  - Runs C(condor_q -better-analyze) for one job on a host that may read its schedd, and returns why the job does not
-    match the machines that are in the pool now. A failure of the command is the result RV(error).
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.info
+description: This is internal and may change in any version.
+extends_documentation_fragment: glidein.ops.attributes.info
 options:
   job:
     description: Id of the job, such as V(123.0).
@@ -30,38 +23,9 @@ options:
     default: 30
 """
 
-EXAMPLES = r"""
-- name: Read HTCondor's analysis of a job
-  glidein.ops.job_analysis:
-    job: "123.0"
-  delegate_to: ap.example.org
-  register: job_analysis
-"""
+EXAMPLES = "\n# See playbooks/explain.yml\n"
 
-RETURN = r"""
-conditions:
-  description: The conditions of the job's Requirements, each with C(condition) and C(slots), how many slots satisfy it.
-  returned: success
-  type: list
-  elements: dict
-machines:
-  description: Number of machines that were considered; null if HTCondor compared none.
-  returned: success
-  type: int
-counts:
-  description: The numbers of C(machines) with each C(verdict), in HTCondor's words, without zeros.
-  returned: success
-  type: list
-  elements: dict
-last_failure:
-  description: The negotiator's last reason not to match the job, or null.
-  returned: success
-  type: str
-error:
-  description: Why the analysis could not be read; otherwise empty.
-  returned: success
-  type: str
-"""
+RETURN = r""" # See parse_analysis in plugins/module_utils/pool/job_analysis.py """
 
 import os
 

@@ -5,16 +5,10 @@
 
 DOCUMENTATION = r"""
 module: login_node_info
-short_description: Read the properties of a login node that pull mode needs
+short_description: Read the version, machine and C library of a Python, expand a path, and look for cron
 version_added: 0.1.0
-description:
-  - This is internal and may change in any version.
-  - Reads the version, machine and C library of a Python, expands a path, and looks for cron.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.info
+description: This is internal and may change in any version.
+extends_documentation_fragment: glidein.ops.attributes.info
 options:
   python:
     description: The Python to look at, a command or a path.
@@ -26,13 +20,7 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Read the login node's Python
-  glidein.ops.login_node_info:
-    python: /opt/python/3.12/bin/python3
-    path: ~/.glidein-pull/mysite
-  register: node
-"""
+EXAMPLES = "\n# See roles/pull/tasks/preflight.yml\n"
 
 RETURN = r"""
 path:

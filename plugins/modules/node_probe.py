@@ -9,16 +9,11 @@ short_description: Read what a site's compute nodes offer, with one small batch 
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - C(docs/discovery.md) describes the jobs and their reports. If the batch system refuses a job of 10 minutes, it is
-    submitted again with the walltime of the entry. An entry that fails does not affect the others.
   - Run it with O(state=submitted), then with O(state=read) until RV(unfinished) is 0, and at the end with
-    O(state=absent). Only one probe of a site can run at a time.
-author:
-  - the glidein.ops authors (@glidein-ops)
+    O(state=absent). Only one probe of a site can run at a time. An entry that fails does not affect the others.
+    C(docs/discovery.md) describes the jobs and their reports.
 extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes_with_diff
-  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.attributes.diff
   - glidein.ops.site
 options:
   state:
@@ -61,15 +56,7 @@ options:
     required: true
 """
 
-EXAMPLES = r"""
-- name: Wait for the reports
-  glidein.ops.node_probe:
-    scheduler: slurm
-    entries: "{{ glidein_entries }}"
-    wait: 900
-  register: probe
-  failed_when: false
-"""
+EXAMPLES = "\n# See playbooks/tasks/node_probe.yml\n"
 
 RETURN = r"""
 nodes:
@@ -97,10 +84,6 @@ left:
   elements: str
 unfinished:
   description: Number of nodes whose report may still come.
-  returned: success
-  type: int
-waited_s:
-  description: Seconds that the unfinished nodes have waited; 0 without one.
   returned: success
   type: int
 msg:

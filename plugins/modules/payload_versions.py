@@ -11,12 +11,8 @@ description:
   - This is internal and may change in any version.
   - Keeps the current version and those that a queued or running glidein may still need. Works under the same lock as
     M(glidein.ops.glideins), so that no glidein is submitted with a version that is being removed.
-author:
-  - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes_with_diff
-  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.attributes.diff
   - glidein.ops.site
 options:
   patience:
@@ -25,23 +21,9 @@ options:
     default: 60
 """
 
-EXAMPLES = r"""
-- name: Remove versions that no glidein uses
-  glidein.ops.payload_versions:
-"""
+EXAMPLES = "\n# See roles/site/tasks/tidy.yml\n"
 
-RETURN = r"""
-removed:
-  description: Versions that were removed, or would be in check mode.
-  returned: success
-  type: list
-  elements: str
-kept:
-  description: Versions that were kept.
-  returned: success
-  type: list
-  elements: str
-"""
+RETURN = r""" # """
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError

@@ -9,18 +9,9 @@ short_description: Convert a configuration of PyGlidein to the variables of a si
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Writes C(host_vars/HOST.yml) once. It never replaces an existing file.
-  - Values that may be secrets are not written to the file, and not shown.
-  - Runs on the controller.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
+  - Writes C(host_vars/HOST.yml) once. It never replaces an existing file. Values that may be secrets are not written to
+    the file, and not shown.
+extends_documentation_fragment: glidein.ops.attributes.diff
 options:
   config:
     description: The configuration, or a Slurm batch script that starts C(glidein_start.sh).
@@ -35,25 +26,14 @@ options:
     type: str
 """
 
-EXAMPLES = r"""
-- name: Convert a configuration of PyGlidein
-  glidein.ops.pyglidein_config:
-    config: /home/ops/bridges.config
-    directory: /home/ops/inventory
-"""
+EXAMPLES = "\n# See playbooks/migrate.yml\n"
 
 RETURN = r"""
-path:
-  description: The file with the variables.
-  returned: success
-  type: str
-  sample: /home/ops/inventory/host_vars/Bridges.yml
 summary:
   description: What was done, and what is left to do.
   returned: success
   type: list
   elements: str
-  sample: ["/home/ops/inventory/host_vars/Bridges.yml was written. Left to do:"]
 """
 
 import os

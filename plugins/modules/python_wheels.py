@@ -9,13 +9,9 @@ short_description: Download wheels of Python packages for another host
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Downloads wheels for a host's Python, machine and C library to a cache, with the pip of the Python that runs this
-    module. If they cannot be had, the task does not fail; the host's own pip may reach a package index.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes
+  - Uses the pip of the Python that runs this module. A failed download does not fail the task, because the host's own
+    pip may reach a package index.
+extends_documentation_fragment: glidein.ops.attributes
 options:
   requirements:
     description: Requirements as pip takes them. Markers are evaluated for O(python).
@@ -52,25 +48,15 @@ options:
     default: 600
 """
 
-EXAMPLES = r"""
-- name: Download the wheels of a login node
-  glidein.ops.python_wheels:
-    requirements: ["requests>=2.28,<3"]
-    python: "3.13"
-    machine: x86_64
-    libc: "2.41"
-    cache: ~/.cache/glidein.ops
-  delegate_to: localhost
-  register: wheels
-"""
+EXAMPLES = "\n# See roles/cycle_environment/tasks/main.yml\n"
 
 RETURN = r"""
 directory:
-  description: The directory with the wheels, and pip's own wheel as C(pip.zip); null if the wheels cannot be had.
+  description: The directory with the wheels, and pip's own wheel as C(pip.zip); null after a failure.
   returned: success
   type: str
 reason:
-  description: Why the wheels cannot be had; empty if they are there.
+  description: Why the download failed; otherwise empty.
   returned: success
   type: str
 """

@@ -9,20 +9,11 @@ short_description: Count a site's glideins in its batch queue
 version_added: 0.1.0
 description:
   - Counts the glideins of a deployment in the batch queue, by entry and shape, as the batch system reports them.
-  - Returns the versions of the payload that a queued or running glidein may still need, and the expiry time of the
-    site's token.
-  - Runs on the site's login node, as the user who submits the glideins. Invalid output of the batch system is
-    an error, never a count of zero.
-  - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name.
-author:
-  - the glidein.ops authors (@glidein-ops)
+    Invalid output of the batch system is an error, never a count of zero.
 extends_documentation_fragment:
-  - glidein.ops.attributes
   - glidein.ops.attributes.info
-  - glidein.ops.attributes.actiongroup_site
   - glidein.ops.site
 seealso:
-  - module: glidein.ops.cycle_plan
   - module: glidein.ops.site_drain
   - module: glidein.ops.glideins
 """
@@ -30,106 +21,55 @@ seealso:
 EXAMPLES = r"""
 - name: Count the glideins in the queue
   glidein.ops.queue_info:
-    deployment: "{{ glidein_deployment }}"
-    site: "{{ glidein_site }}"
-    scheduler: slurm
-    entries: "{{ glidein_entries }}"
-  register: glidein_queue
+  register: counted
+
+- name: Show the number of queued glideins
+  ansible.builtin.debug:
+    msg: "{{ counted.queue.entries | sum(attribute='queued') }}"
 """
 
 RETURN = r"""
 queue:
-  description: The site's glideins.
+  description: The site's glideins. Times are in epoch seconds.
   returned: success
   type: dict
   contains:
     site:
       description: Name of the site.
       type: str
-      sample: lab
     as_of:
-      description: Time at which the queue was read, in epoch seconds.
+      description: Time at which the queue was read.
       type: int
-      sample: 1795211273
     user:
       description: The user whose jobs were counted.
       type: str
-      sample: glidein
     entries:
-      description: Counts for every configured entry and shape.
+      description:
+        - The counts for every configured C(entry) and C(shape). C(job_name) is the name of the batch jobs.
+        - Glideins are C(queued), C(running), C(completing) (the batch system is cleaning up after them), or C(sick)
+          (held, suspended, or unable to ever start, as the batch system reports), with C(sick_reasons).
+          C(never_starts) of the sick ones can never start and have the request that a new one would have.
+        - C(oldest_queued_s) is the time that the oldest queued glidein has waited, in seconds, or null.
+        - C(queued_since) has the submission times of the queued glideins, with the number of glideins at each time;
+          C(running_since) has the start times of the running ones, if they are known. If there are more than 50 times,
+          those within a step of some minutes are replaced by the newest of the step.
+        - C(running_glideins) have C(id), the id of the batch system (C(GLIDEIN_BatchId) in the machine ad), and
+          C(wait_s), the seconds between submission and start, null if unknown. C(running_glideins) is null if there
+          are more than 2000. If a site has more than 10000, those of the largest entries are null, too.
       type: list
       elements: dict
-      contains:
-        entry:
-          description: Name of the entry.
-          type: str
-          sample: main
-        shape:
-          description: Name of the shape.
-          type: str
-          sample: core
-        job_name:
-          description: Name of the batch jobs, 15 characters.
-          type: str
-          sample: g3f2a9-0c11d2e4
-        queued:
-          description: Glideins that wait to start.
-          type: int
-          sample: 2
-        running:
-          description: Glideins that have started.
-          type: int
-          sample: 3
-        completing:
-          description: Glideins that the batch system is cleaning up after.
-          type: int
-          sample: 0
-        sick:
-          description: Glideins that are held or suspended, or that can never start, as the batch system reports.
-          type: int
-          sample: 1
-        never_starts:
-          description: Sick glideins that can never start, as the batch system reports, and that have the same request
-            as a new one would have.
-          type: int
-          sample: 0
-        sick_reasons:
-          description: The batch system's reasons for the sick ones.
-          type: list
-          elements: str
-          sample: [JobHeldUser]
-        oldest_queued_s:
-          description: Seconds that the oldest queued glidein has waited, or null.
-          type: int
-          sample: 95
-        queued_since:
-          description: Submission times of the queued glideins in epoch seconds, with the number of glideins at each
-            time; sorted. If there are more than 50 times, those within a step of some minutes are replaced by the
-            newest of the step.
-          type: list
-          elements: list
-          sample: [[1795211178, 2]]
-        running_since:
-          description: Start times of the running glideins, in the same form. Glideins whose start time is unknown are
-            not included.
-          type: list
-          elements: list
-          sample: [[1795211013, 3]]
-        running_glideins:
-          description: The running glideins, with C(id), the id of the batch system (C(GLIDEIN_BatchId) in the machine
-            ad), and C(wait_s), the seconds between submission and start, null if unknown. Null if there are more than
-            2000. If a site has more than 10000, those of the largest entries are null, too.
-          type: list
-          elements: dict
-          sample: [{id: "123_1", wait_s: 340}, {id: "123_2", wait_s: 351}]
+      sample:
+        - {entry: main, shape: core, job_name: g3f2a9-0c11d2e4, queued: 2, running: 3, completing: 0, sick: 1,
+           never_starts: 0, sick_reasons: [JobHeldUser], oldest_queued_s: 95, queued_since: [[1795211178, 2]],
+           running_since: [[1795211013, 3]],
+           running_glideins: [{id: "123_1", wait_s: 340}, {id: "123_2", wait_s: 351}, {id: "123_3", wait_s: 351}]}
     orphans:
-      description: C(queued) and C(running) glideins that this site submitted for an entry or shape that is no longer
-        configured.
+      description: Glideins that this site submitted for an entry or shape that is no longer configured.
       type: dict
       sample: {queued: 0, running: 0}
     others:
-      description: C(queued) and C(running) glideins of this deployment that this site has no record of, such as those
-        of another site that shares the account.
+      description: Glideins of this deployment that this site has no record of, such as those of another site that
+        shares the account.
       type: dict
       sample: {queued: 0, running: 0}
     unknown_states:
@@ -137,19 +77,15 @@ queue:
         are counted as C(queued), and are cancelled only together with running ones.
       type: list
       elements: str
-      sample: []
     drains:
-      description:
-        - The drains of M(glidein.ops.site_drain), with C(entry) (null for the whole site), C(since) in epoch seconds,
-          C(by) and C(reason).
+      description: The drains of M(glidein.ops.site_drain). C(entry) is null for the whole site.
       type: list
       elements: dict
       sample: [{entry: main, since: 1795211273, by: alice, reason: maintenance}]
     access:
-      description:
-        - The state of the credentials with which the batch system's commands work, such as the token of a CE.
-        - C(due) is true if M(glidein.ops.glideins) must renew them, C(valid) is false if they cannot be used.
-          C(problems) are sentences for the operator.
+      description: The state of the credentials with which the batch system's commands work, such as the token of a CE.
+        C(due) is true if M(glidein.ops.glideins) must renew them, C(valid) is false if they cannot be used. C(problems)
+        are sentences for the operator.
       type: dict
       sample: {due: false, valid: true, problems: []}
     htcondor:
@@ -163,15 +99,13 @@ queue:
       type: dict
       sample: {0a1b2c3d4e5f: {in_use: true, current: true}}
     credential_expires:
-      description: Expiry time of the site's token in epoch seconds; null without a token, as with a pool password, or
-        without an expiry time.
+      description: Expiry time of the site's token; null without a token or without an expiry time.
       type: int
       sample: 1797803273
     files:
-      description:
-        - C(deployed) is true if a version for the next glidein exists, C(credential) if the credential file exists.
-        - C(newest_output) is the last time at which a batch job wrote to its output. C(oldest_log) is the last write to
-          the oldest log that M(glidein.ops.glideins) may remove. Both are in epoch seconds, null without a log.
+      description: C(deployed) is true if a version for the next glidein exists, C(credential) if the credential file
+        exists. C(newest_output) is the last time at which a batch job wrote to its output, C(oldest_log) the last write
+        to the oldest log that M(glidein.ops.glideins) may remove; both are null without a log.
       type: dict
       sample: {deployed: true, credential: true, newest_output: 1795211273.5, oldest_log: 1795200000.0}
 """

@@ -11,11 +11,7 @@ description:
   - This is internal and may change in any version.
   - Repeats C(condor_off -peaceful), on the central manager as root, until all registered glideins of the site or entry
     have retired; C(docs/operations.md) describes retirement. Drain the site first, so that no further glidein starts.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes_with_diff
+extends_documentation_fragment: glidein.ops.attributes.diff
 options:
   site:
     description: Name of the site.
@@ -35,27 +31,11 @@ options:
     default: 60
 """
 
-EXAMPLES = r"""
-- name: Let the running glideins of the site retire
-  glidein.ops.retired_glideins:
-    site: bridges
-    batch_ids: "{{ drain_result.running_ids }}"
-  delegate_to: cm.example.org
-  become: true
-"""
+EXAMPLES = "\n# See playbooks/drain.yml\n"
 
 RETURN = r"""
-retired:
-  description: Number of glideins that were retired, or would be in check mode.
-  returned: success
-  type: int
-missing:
-  description: Those of O(batch_ids) that have not registered. They may run jobs later.
-  returned: success
-  type: list
-  elements: str
 summary:
-  description: The result in one sentence.
+  description: The result in sentences.
   returned: success
   type: str
 """

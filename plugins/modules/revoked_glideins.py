@@ -11,11 +11,7 @@ description:
   - This is internal and may change in any version.
   - Does steps 3 to 5 of the role P(glidein.ops.revocation#role) for each site that M(glidein.ops.revoked_sites) has
     recorded, until nothing is left. If something is left 30 seconds after O(grace_seconds), the module fails.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes
+extends_documentation_fragment: glidein.ops.attributes
 options:
   directory:
     description: Directory of the state of M(glidein.ops.revoked_sites). The machines are recorded there, too.
@@ -27,19 +23,9 @@ options:
     default: 60
 """
 
-EXAMPLES = r"""
-- name: Remove the glideins of revoked sites
-  glidein.ops.revoked_glideins:
-    directory: /var/lib/glidein-ops
-    grace_seconds: 30
-  become: true
-"""
+EXAMPLES = "\n# See roles/revocation/tasks/retire.yml\n"
 
 RETURN = r"""
-sites:
-  description: For each revoked site, C(changed), the numbers of C(machines) and C(jobs), and the list C(errors).
-  returned: success
-  type: dict
 summary:
   description: A sentence for each revoked site.
   returned: success

@@ -12,12 +12,7 @@ description:
   - Updates C(revoked.json), which has the time until which each site's tokens are refused. A site is revoked at the
     time of the first run. A known site that is not in O(sites) any more is trusted again, and its earlier tokens stay
     refused. An unknown site stays revoked.
-  - In check mode, the module does not fail if HTCondor is not installed yet.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes_with_diff
+extends_documentation_fragment: glidein.ops.attributes.diff
 options:
   directory:
     description: Directory of the state file, made with mode 0700.
@@ -39,15 +34,7 @@ options:
     default: {}
 """
 
-EXAMPLES = r"""
-- name: Record the revoked sites
-  glidein.ops.revoked_sites:
-    directory: /var/lib/glidein-ops
-    sites: [bridges]
-    known_sites: [bridges, cedar]
-  become: true
-  register: revoked
-"""
+EXAMPLES = "\n# See roles/revocation/tasks/record.yml\n"
 
 RETURN = r"""
 sites:

@@ -9,15 +9,10 @@ short_description: Remove what glideins have left on a login node
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - C(docs/operations.md) lists what is removed, and when. At most 1000 scratch directories are removed in one run.
-    Works under the same lock as M(glidein.ops.glideins).
-  - If O(scratch) or O(log_days) is not given, it is taken from the host's variables, too.
-author:
-  - the glidein.ops authors (@glidein-ops)
+  - C(docs/operations.md) lists what is removed, and when. Works under the same lock as M(glidein.ops.glideins).
+    O(scratch) and O(log_days) are taken from the host's variables as the options of the site are.
 extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes_with_diff
-  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.attributes.diff
   - glidein.ops.site
 options:
   log_days:
@@ -35,23 +30,9 @@ options:
     default: 120
 """
 
-EXAMPLES = r"""
-- name: Remove what glideins have left
-  glidein.ops.site_cleanup:
-"""
+EXAMPLES = "\n# See playbooks/cleanup.yml\n"
 
 RETURN = r"""
-removed:
-  description: What was removed or cancelled, or would be in check mode, each with C(kind), V(orphan), V(version),
-    V(remains), V(log) or V(scratch), C(name), the id of a batch job or a path, and C(reason).
-  returned: success
-  type: list
-  elements: dict
-failed:
-  description: What could not be removed, with the error of each.
-  returned: success
-  type: list
-  elements: str
 summary:
   description: The result in one sentence.
   returned: success

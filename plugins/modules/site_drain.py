@@ -11,17 +11,11 @@ description:
   - A drained site or entry gets no more glideins. Its queued glideins are cancelled. Its running glideins continue.
     C(docs/operations.md) describes drains.
   - Works under the same lock as M(glidein.ops.glideins), and cancels what a cycle has submitted while it waited.
-author:
-  - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.actiongroup_site
+  - glidein.ops.attributes.diff
   - glidein.ops.site
 attributes:
-  check_mode:
-    support: full
   diff_mode:
-    support: full
     details: Shows the drains, and the glideins of the drained entries.
 options:
   state:
@@ -33,9 +27,8 @@ options:
     choices: [drained, undrained]
     default: drained
   drain_entry:
-    description:
-      - Name of the entry. The default is the whole site.
-      - An entry cannot be undrained while the whole site is drained.
+    description: Name of the entry. The default is the whole site. An entry cannot be undrained while the whole site is
+      drained.
     type: str
   reason:
     description: The reason of the drain, one line of at most 300 characters. Tables, plans and the status page show it.

@@ -12,10 +12,7 @@ description:
     C(docs/batch-systems) lists the commands and files; the module only reads.
   - Runs on the site's login node, as the user who is to submit the glideins.
   - A command that is refused, that hangs or whose output is invalid leaves a gap in the facts. It is not an error.
-author:
-  - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
-  - glidein.ops.attributes
   - glidein.ops.attributes.info
   - glidein.ops.attributes.actiongroup_glidein
 options:
@@ -41,11 +38,8 @@ options:
     elements: str
     default: []
   timeout:
-    description:
-      - Time limit in seconds for all commands together.
-      - A single command may take at most 30 seconds, and at most a third of the time that is left. If it gets no
-        answer from a daemon, the next command that asks the same daemon may take 3 seconds. If that one gets no
-        answer, the other commands that ask this daemon are not run.
+    description: Time limit in seconds for all commands together. A single command may take at most 30 seconds, and at
+      most a third of the time that is left.
     type: int
     default: 120
 """

@@ -9,15 +9,10 @@ short_description: Collect what a deployment installs on a login node
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Reads the site's variables, which C(docs/variables.md) describes, and the files that they name on the controller.
-    The list of tarballs and the site's token come from the central manager, to which the task is delegated, or from
-    supplied files.
+  - Reads the site's variables and the files that they name on the controller. The list of tarballs and the site's token
+    come from the central manager, to which the task is delegated, or from supplied files.
   - The result contains the token. Errors are in RV(error), so that C(no_log) does not hide them.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.info
+extends_documentation_fragment: glidein.ops.attributes.info
 options:
   credential_only:
     description: Collect the token only.
@@ -25,14 +20,7 @@ options:
     default: false
 """
 
-EXAMPLES = r"""
-- name: Collect the payload and the credential
-  glidein.ops.site_payload:
-  delegate_to: "{{ groups.glidein_central_manager | first }}"
-  become: true
-  register: payload
-  no_log: true
-"""
+EXAMPLES = "\n# See roles/site/tasks/payload.yml\n"
 
 RETURN = r"""
 error:

@@ -11,12 +11,8 @@ description:
   - This is internal and may change in any version.
   - Cancels the site's queued glideins, and removes its directory with payload, credential and logs. If glideins run,
     nothing is removed and the module fails. Works under the same lock as M(glidein.ops.glideins).
-author:
-  - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
-  - glidein.ops.attributes.changes
-  - glidein.ops.attributes.actiongroup_site
   - glidein.ops.site
 options:
   cancel_running:
@@ -29,22 +25,9 @@ options:
     default: 120
 """
 
-EXAMPLES = r"""
-- name: Remove the site from its login node
-  glidein.ops.site_removal:
-"""
+EXAMPLES = "\n# See roles/site/tasks/remove.yml\n"
 
-RETURN = r"""
-cancelled:
-  description: Ids of the batch jobs that were cancelled, or would be in check mode.
-  returned: success
-  type: list
-  elements: str
-path:
-  description: The site's directory.
-  returned: success
-  type: str
-"""
+RETURN = r""" # """
 
 import os
 import shutil

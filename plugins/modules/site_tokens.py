@@ -9,15 +9,10 @@ short_description: Mint and renew the IDTOKENs of sites
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Stores one IDTOKEN for each site. Replaces a token for the reasons that the role P(glidein.ops.tarball#role) lists,
-    or if other users could read it. Runs on the central manager as root. No token is part of the result, of a command
-    line, or of the diff.
-  - In check mode, if HTCondor or its signing key is missing, the module reports a change and RV(reason).
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes_with_diff
+  - Replaces a token for the reasons that the role P(glidein.ops.tarball#role) lists, or if other users could read it.
+    No token is part of the result, of a command line, or of the diff. In check mode, a missing HTCondor or signing key
+    is not an error.
+extends_documentation_fragment: glidein.ops.attributes.diff
 options:
   kind:
     description: The daemons that use the tokens. Each kind needs a O(directory) of its own.
@@ -58,16 +53,7 @@ options:
     default: true
 """
 
-EXAMPLES = r"""
-- name: Mint the tokens of all sites
-  glidein.ops.site_tokens:
-    directory: /var/lib/glidein-ops/tokens
-    sites: [bridges, cedar]
-    lifetime: 30d
-    renew_before: 15d
-    revocations: /var/lib/glidein-ops
-  become: true
-"""
+EXAMPLES = "\n# See roles/tarball/tasks/tokens.yml\n"
 
 RETURN = r"""
 minted:
@@ -78,15 +64,6 @@ issued:
   description: For each of O(sites), the time of issue of its token in epoch seconds. Null without a valid token.
   returned: success
   type: dict
-removed:
-  description: The sites whose token was removed, or would be in check mode.
-  returned: success
-  type: list
-  elements: str
-reason:
-  description: In check mode, why no token can be minted yet; otherwise empty.
-  returned: success
-  type: str
 """
 
 import os

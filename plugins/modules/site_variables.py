@@ -9,13 +9,9 @@ short_description: Propose the variables of a site from the facts of its login n
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Proposes C(host_vars/HOST.yml), and compares the facts with the host's entries, as C(docs/discovery.md) describes.
-    Runs on the controller, without a connection.
-author:
-  - the glidein.ops authors (@glidein-ops)
+  - Runs on the controller, without a connection. C(docs/discovery.md) describes the proposal.
 extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes_with_diff
+  - glidein.ops.attributes.diff
   - glidein.ops.attributes.actiongroup_glidein
 options:
   facts:
@@ -51,13 +47,7 @@ options:
     default: ansible-playbook -i INVENTORY glidein.ops.deploy
 """
 
-EXAMPLES = r"""
-- name: Propose the variables of the site
-  glidein.ops.site_variables:
-    facts: "{{ site.facts }}"
-    path: "{{ inventory_dir }}/host_vars/{{ inventory_hostname }}.yml"
-  register: proposed
-"""
+EXAMPLES = "\n# See playbooks/discover.yml\n"
 
 RETURN = r"""
 variables:
@@ -68,44 +58,13 @@ entries:
   description: The proposed C(glidein_entries).
   returned: success
   type: dict
-text:
-  description: The proposed content of the file, without the variables that are kept from an existing one.
-  returned: success
-  type: str
-todo:
-  description: Open questions, each with C(option) and C(question).
-  returned: success
-  type: list
-  elements: dict
-left_out:
-  description: Queues without an entry, each with C(queue) and C(reason).
-  returned: success
-  type: list
-  elements: dict
-drift:
-  description: Differences between the current entries and the facts.
-  returned: success
-  type: list
-  elements: str
-exists:
-  description: Whether the host had a file of variables before.
-  returned: success
-  type: bool
-path:
-  description: The file, absolute; null without O(path).
-  returned: success
-  type: str
-backup_file:
-  description: Copy of the replaced file; null if none was replaced.
-  returned: success
-  type: str
 difference:
-  description: Unified diff from the existing file to RV(text), without variables that are not proposed.
+  description: Lines of a unified diff from the existing file to the proposal, without variables that are not proposed.
   returned: success
   type: list
   elements: str
 summary:
-  description: Entries, queues without an entry, open questions and drift, as lines of at most 100 columns.
+  description: Lines with entries, queues without an entry, open questions and differences from the facts.
   returned: success
   type: list
   elements: str

@@ -13,17 +13,12 @@ description:
     plugin P(glidein.ops.ssh_session_args#lookup). C(docs/two-factor.md) describes sessions.
   - It runs on the controller, for the host of the task, and takes user, port, key and further arguments from the host's
     connection variables as the ssh connection plugin does. Do not delegate it.
-author:
-  - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
   - glidein.ops.attributes
   - glidein.ops.attributes.actiongroup_glidein
 attributes:
   check_mode:
-    support: full
     details: Opens and closes no session, and sends no notification.
-  diff_mode:
-    support: none
 options:
   state:
     description:
@@ -38,9 +33,8 @@ options:
     type: str
     default: ''
   prompts:
-    description:
-      - Rules for the answers to the questions of ssh and the site. The first rule that matches a question applies.
-        Without one, the person at the terminal answers.
+    description: Rules for the answers to the questions of ssh and the site. The first rule that matches a question
+      applies. Without one, the person at the terminal answers.
     type: list
     elements: dict
     default: []
@@ -50,10 +44,9 @@ options:
         type: str
         required: true
       answer:
-        description:
-          - With V(ask), the person answers. V(secret) answers with O(prompts[].secret), V(totp) with a time-based code
-            (RFC 6238) of the seed O(prompts[].secret).
-          - The default is V(secret) if O(prompts[].secret) is set, and else V(ask).
+        description: With V(ask), the person answers. V(secret) answers with O(prompts[].secret), V(totp) with a
+          time-based code (RFC 6238) of this seed. The default is V(secret) if O(prompts[].secret) is set, and else
+          V(ask).
         type: str
         choices: [ask, secret, totp]
       secret:
@@ -63,15 +56,13 @@ options:
     description: Name of the site for O(on_loss). Without it, the host's.
     type: str
   on_loss:
-    description:
-      - With O(state=checked), the notification of a lost session, which is sent once for each loss. If it fails or
-        takes longer than five seconds, the module warns, and a check after ten minutes sends it again.
+    description: With O(state=checked), the notification of a lost session, which is sent once for each loss. If it
+      fails or takes longer than five seconds, the module warns, and a check after ten minutes sends it again.
     type: dict
     suboptions:
       command:
-        description:
-          - Argument list of a command on the controller. It reads a line of text from its standard input, and finds
-            E(GLIDEIN_SITE), E(GLIDEIN_HOST) and E(GLIDEIN_LOGIN_NEEDED_SINCE) (epoch seconds) in its environment.
+        description: Argument list of a command on the controller. It reads a line of text from its standard input, and
+          finds E(GLIDEIN_SITE), E(GLIDEIN_HOST) and E(GLIDEIN_LOGIN_NEEDED_SINCE) (epoch seconds) in its environment.
         type: list
         elements: str
       url:

@@ -9,14 +9,10 @@ short_description: Return the states and logs of the glideins of one submission
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Returns the states in the batch queue, and the logs. If the logs come back only at the end, as from an HTCondor-CE,
-    the pool's collector is asked which glideins have registered.
-author:
-  - the glidein.ops authors (@glidein-ops)
+  - If the logs come back only at the end, as from an HTCondor-CE, the pool's collector is asked which glideins have
+    registered.
 extends_documentation_fragment:
-  - glidein.ops.attributes
   - glidein.ops.attributes.info
-  - glidein.ops.attributes.actiongroup_site
   - glidein.ops.site
 options:
   job_id:
@@ -29,23 +25,9 @@ options:
     default: 100
 """
 
-EXAMPLES = r"""
-- name: Wait until the glidein has joined the pool or has failed
-  glidein.ops.submission_info:
-    job_id: "123"
-  register: probe
-  until: probe.registered > 0 or probe.in_queue == 0
-  retries: 60
-  delay: 10
-"""
+EXAMPLES = "\n# See playbooks/probe.yml\n"
 
 RETURN = r"""
-jobs:
-  description: Glideins that are in the queue, each with C(id), C(state) (V(queued), V(running), V(completing) or
-    V(sick)), and C(reason), why it does not run.
-  returned: success
-  type: list
-  elements: dict
 in_queue:
   description: Number of glideins that are in the queue.
   returned: success

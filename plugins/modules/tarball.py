@@ -15,18 +15,13 @@ description:
   - Tarballs of platforms that are no longer in O(sources) are removed. Files that the module did not make stay.
   - Runs on the pool's central manager, as root. With tarballs of C(upstream) only, it runs on any host, such as the
     controller, as an ordinary user.
-author:
-  - the glidein.ops authors (@glidein-ops)
 extends_documentation_fragment:
-  - glidein.ops.attributes
+  - glidein.ops.attributes.diff
 attributes:
   check_mode:
-    support: full
-    details: >-
-      Builds in memory and writes nothing. If HTCondor, an upstream tarball, or the pool password is missing, the
+    details: Builds in memory and writes nothing. If HTCondor, an upstream tarball, or the pool password is missing, the
       module reports a change and RV(reason).
   diff_mode:
-    support: full
     details: Lists the tarballs that are new, differ, or are removed.
 options:
   kind:
@@ -48,14 +43,12 @@ options:
     type: dict
     required: true
   pool_password_file:
-    description:
-      - File with the pool password. If it is set, a second tarball with the password is built for each platform.
-      - The default is the C(etc/pool_password) of an C(upstream) tarball, if it has one.
+    description: File with the pool password, with which a second tarball is built for each platform. The default is the
+      C(etc/pool_password) of an C(upstream) tarball, if it has one.
     type: path
   publish_directory:
-    description:
-      - Directory, readable by all users, for copies of the tarballs without a password. The name of a copy contains the
-        first digits of its SHA-256. Older copies stay.
+    description: Directory, readable by all users, for copies of the tarballs without a password. The name of a copy
+      contains the first digits of its SHA-256. Older copies stay.
     type: path
 """
 

@@ -9,14 +9,8 @@ short_description: Rotate the key that signs the sites' tokens
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Makes a new key for M(glidein.ops.site_tokens), or removes old ones, as C(docs/operations.md) describes for
-    C(glidein.ops.rotate). Runs on the central manager as root. No key is part of the result, of a command line, or of
-    the diff.
-author:
-  - the glidein.ops authors (@glidein-ops)
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.changes_with_diff
+  - C(docs/operations.md) describes rotations. No key is part of the result, of a command line, or of the diff.
+extends_documentation_fragment: glidein.ops.attributes.diff
 options:
   directory:
     description: Directory of the state file C(signing-keys.json), made with mode 0700.
@@ -35,30 +29,9 @@ options:
     type: str
 """
 
-EXAMPLES = r"""
-- name: Make a new signing key
-  glidein.ops.token_signing_key:
-    directory: /var/lib/glidein-ops
-    state: rotated
-    site: bridges
-  become: true
-"""
+EXAMPLES = "\n# See roles/tarball/tasks/rotate.yml\n"
 
-RETURN = r"""
-current:
-  description: The name of the current key. C(POOL) is the pool's own.
-  returned: success
-  type: str
-previous:
-  description: The name of the key before, if a rotation is not finished; otherwise null.
-  returned: success
-  type: str
-removed:
-  description: The names of the keys that were removed, or would be in check mode.
-  returned: success
-  type: list
-  elements: str
-"""
+RETURN = r""" # """
 
 import time
 

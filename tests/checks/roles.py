@@ -6,7 +6,7 @@
 Defaults start with `<role>_`, or are variables of the inventory, `glidein_`, which are no options. Private variables
 (vars/, registered ones, facts) start with `__<role>_`. Every option has a type and a description. The default of an
 option that is not text may be a Jinja expression. It is then stated in the description, because documentation tools
-interpret a `default` by its type.
+interpret a `default` by its type. The keyword `diff` of a task hides a diff, and never shows one without --diff.
 """
 
 import sys
@@ -22,7 +22,7 @@ ROLES = Path(__file__).resolve().parents[2] / "roles"
 
 
 def load(path):
-    """Return a YAML file's mapping, or an empty one if the file is missing or empty."""
+    """Return the content of a YAML file, or an empty mapping if the file is missing or empty."""
     return (yaml.safe_load(path.read_text()) or {}) if path.is_file() else {}
 
 
@@ -85,6 +85,24 @@ def misnamed(role, defaults, private):
     ]
 
 
+def tasks_in(tasks):
+    """Yield tasks and those of their blocks."""
+    for task in tasks or []:
+        yield task
+        for part in ("block", "rescue", "always"):
+            yield from tasks_in(task.get(part))
+
+
+def shown_diffs(directory):
+    """Return problems of tasks whose keyword `diff` shows a diff although --diff was not given."""
+    return [
+        f"{path.relative_to(directory)}: diff of `{task['name']}` must be false or begin with `ansible_diff_mode and`"
+        for path in sorted(directory.glob("tasks/*.yml"))
+        for task in tasks_in(load(path))
+        if task.get("diff") and not str(task["diff"]).startswith("{{ ansible_diff_mode and ")
+    ]
+
+
 def complaints_of(directory):
     """Return all problems of one role."""
     role = directory.name
@@ -104,7 +122,8 @@ def complaints_of(directory):
             known = options.setdefault(name, option)
             if known.get("default") != option.get("default") or known.get("type") != option.get("type"):
                 complaints.append(f"{name}: entry point {entry} differs from another in type or default")
-    return complaints + misnamed(role, defaults, private) + undocumented(options) + differences(defaults, options)
+    complaints += misnamed(role, defaults, private) + shown_diffs(directory)
+    return complaints + undocumented(options) + differences(defaults, options)
 
 
 def main():

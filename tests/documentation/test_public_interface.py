@@ -1,7 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests that docs/releases.md lists the public modules and plugins, and that all others say that they are internal."""
+"""Tests that docs/releases.md lists the public modules and plugins, and that all others say that they are internal.
+
+As its example, an internal module names a file that uses it.
+"""
 
 import re
 
@@ -31,3 +34,13 @@ def test_docs_list_the_modules_and_plugins_that_are_not_internal():
     public = set(re.findall(r"^\| `(\w+)` \| ([\w ]+?) \|", section, re.MULTILINE))
     assert public
     assert {name for name, line in found.items() if line != INTERNAL} == public
+
+
+def test_internal_modules_name_a_file_that_uses_them():
+    wrong = []
+    for path in sorted((ROOT / "plugins/modules").glob("*.py")):
+        if first_line(path) == INTERNAL:
+            named = re.search(r'^EXAMPLES = "\\n# See (\S+)\\n"$', path.read_text(encoding="utf-8"), re.MULTILINE)
+            if not named or f"glidein.ops.{path.stem}:" not in (ROOT / named[1]).read_text(encoding="utf-8"):
+                wrong.append(path.stem)
+    assert wrong == []

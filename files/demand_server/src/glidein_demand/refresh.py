@@ -93,8 +93,6 @@ class Refresher:
             self._by_requirements.discard(name)
             if any(result["by_requirements"] for result in results):
                 self._by_requirements.add(name)
-            idle = sum(result.get("idle", 0) for result in results)
-            self._server.removals.store_counters(name, results[0].get("counters", {}), idle, now)
             attributes = set.intersection(*(set(result.get("attributes", ())) for result in results))
             self._pool_state.store_demand(name, results, now, tuple(sorted(attributes)))
         except Exception as error:  # noqa: BLE001 - an invalid result of one daemon must not end the thread

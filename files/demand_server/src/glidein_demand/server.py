@@ -15,7 +15,6 @@ from .periodic import Every
 from .pool.job_lookup import JobLookup
 from .pool.pool_state import PoolState
 from .pool.queries import Queries
-from .pool.removals import Removals
 from .pool.requested_attributes import RequestedAttributes
 from .result_cache import ResultCache
 from .store.anonymous import AnonymousClients
@@ -69,7 +68,6 @@ class Server:
         self.queries = Queries()
         self.jobs = JobLookup(settings, self.queries.run)
         self.pool_state = PoolState(settings, clock)
-        self.removals = Removals(clock)
         self.requested_attributes = RequestedAttributes(clock)
 
         self.calls: Counter[tuple[str, str]] = Counter()

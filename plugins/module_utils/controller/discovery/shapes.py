@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The shapes of a proposed entry, from the sizes of a queue's nodes."""
 
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, cast
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
     Group,
@@ -84,11 +84,10 @@ class NodeSize:
 
     def fraction(self, divisor: int, gpus: int = 0) -> Optional[Dict[str, Any]]:
         """Return the shape of one part of `divisor` equal parts, with so many GPUs; None if it is too small."""
-        assert self.cpus and self.memory_mb
-        cpus = self.cpus // divisor
+        cpus = cast(int, self.cpus) // divisor
         if not cpus and gpus:
             cpus = 1
-        memory_mb = self.memory_mb // divisor - overhead_mb(cpus)
+        memory_mb = cast(int, self.memory_mb) // divisor - overhead_mb(cpus)
         if not cpus or memory_mb < 1:
             return None
         disk_mb = max(1, self._shared_disk_mb() // divisor)

@@ -5,11 +5,11 @@
 
 Before jobs are given out, assess() evaluates the demand, the queues and the history. At the end, apply() corrects the
 items. The limit for unproven glideins is a limit like the others: the jobs that it excludes go to other entries at
-once. The rules, in the order of docs/plan.md: unproven glideins and black holes, cancel delay, removed jobs, overdue
+once. The rules, in the order of docs/plan.md: unproven glideins and black holes, cancel delay, overdue
 glideins, demand sanity, queue sanity.
 """
 
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import EntryShape
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
@@ -85,34 +85,29 @@ class Findings(NamedTuple):
     """The findings of the guard before jobs are given out.
 
     unproven: {(site, entry): UnprovenLimit}; hold: Hold or None; doubts: {site: why its queue is not believed};
-    removed: idle jobs that were removed, if that is why none is left; notes: all of it as text.
+    notes: all of it as text.
     """
 
     unproven: Dict[Path, UnprovenLimit]
     hold: Optional[Hold]
     doubts: Dict[str, str]
-    removed: float
     notes: List[str]
 
 
-NO_FINDINGS = Findings({}, None, {}, 0, [])
+NO_FINDINGS = Findings({}, None, {}, [])
 
 
 def assess(shapes: Shapes, pool: Pool, guard: Optional[Guard], now_s: float) -> Tuple[Shapes, Findings]:
     """Return (the shapes with their overdue glideins, Findings). guard: of plan_options, or None."""
     if not guard:
         return shapes, NO_FINDINGS
-    removed = _removed_jobs(pool.idle, pool.idle_history, pool.removals, guard, now_s)
-    hold = None if removed else _demand_hold(pool.idle, pool.idle_history, guard, now_s)
+    hold = _demand_hold(pool.idle, pool.idle_history, guard, now_s)
     unproven = _unproven_limits(shapes, guard, now_s)
     shapes = _with_overdue(shapes, guard, now_s)
     doubts = _queue_doubts(shapes, guard, pool.supply_age_s, now_s)
     notes = [hold.text] if hold else []
     notes += [f"{site}: {text}" for site, text in sorted(doubts.items())]
-    if removed:
-        jobs = "job was" if removed == 1 else "jobs were"
-        notes.append(f"{removed} idle {jobs} removed, and none is left: queued glideins are withdrawn")
-    return shapes, Findings(unproven, hold, doubts, removed, notes)
+    return shapes, Findings(unproven, hold, doubts, notes)
 
 
 def withdraw(shapes: Shapes, findings: Findings) -> Shapes:
@@ -153,8 +148,6 @@ def apply(
     guard = settings["guard"]
     if not guard:
         return items, {}
-    if findings.removed:
-        guard = dict(guard, cancel_delay_s=0)
     held_back: Dict[str, int] = {}
     items = _order_nothing_at_doubtful_queues(items, findings)
     keeps_more = False
@@ -313,8 +306,7 @@ def _queued_in_delay(item: "PlanItem", shape: EntryShape, guard: Guard, now_s: f
     The number of glideins that earlier plans wanted (`wanted` of the server's history) shows for how long they have
     been unneeded. If that is not known, the time of the last order and the age of the oldest queued glidein decide.
     """
-    assert item.counted is not None
-    queued = item.counted
+    queued = cast(int, item.counted)
     since_s = now_s - guard["cancel_delay_s"]
     if item.queued >= queued or not guard["cancel_delay_s"]:
         return item.queued
@@ -362,28 +354,13 @@ def _demand_hold(idle: int, history: List[Reading], guard: Guard, now_s: float) 
     return None
 
 
-def _removed_jobs(idle: int, history: List[Reading], removals: List[Reading], guard: Guard, now_s: float) -> float:
-    """Return how many idle jobs were removed lately, if that is why none is left; else 0.
-
-    removals: [[epoch, jobs]], as the schedds count them. Most of the jobs that waited must be among them: others that
-    have started may come back.
-    """
-    if idle:
-        return 0
-    span_s = max(guard["hold_readings"] * _READING_S, guard["cancel_delay_s"])
-    waited = _readings_since(sorted(history), now_s, span_s)
-    removed = sum(jobs for time_s, jobs in removals if now_s - span_s - _READING_S < time_s <= now_s)
-    return removed if removed and 2 * removed >= max(waited, default=0) else 0
-
-
 def _queued_in_hold(item: "PlanItem", shape: EntryShape, hold: Hold) -> int:
     """Return how many glideins should be queued while the demand is not believed."""
-    assert item.counted is not None and item.running is not None
-    queued = item.counted
+    queued = cast(int, item.counted)
     if hold.kind == _FALL:
         return max(item.queued, queued)
     last = shape.plans[-1].get("present") if shape.plans else None
-    before = queued if last is None else max(queued, last - item.running)
+    before = queued if last is None else max(queued, last - cast(int, item.running))
     return min(item.queued, before)
 
 
@@ -417,11 +394,11 @@ def _with_overdue(shapes: Shapes, guard: Guard, now_s: float) -> Shapes:
 
 
 def _overdue(shape: EntryShape, overdue_s: int, now_s: float) -> int:
-    assert shape.counts is not None
-    ages = shape.counts["queued_ages"]
+    counts = cast(Dict[str, Any], shape.counts)
+    ages = counts["queued_ages"]
     if ages is not None:
         return sum(number for age_s, number in ages if age_s > overdue_s)
-    oldest_s = shape.counts["oldest_queued_s"]
+    oldest_s = counts["oldest_queued_s"]
     if oldest_s is None or oldest_s <= overdue_s:
         return 0
     # The oldest one is overdue. The age of the others follows from when they were ordered.
@@ -429,7 +406,7 @@ def _overdue(shape: EntryShape, overdue_s: int, now_s: float) -> int:
     reaches_back = any(plan["as_of"] < now_s - overdue_s for plan in shape.plans)
     if not reaches_back or None in launched:
         return 1
-    return max(1, shape.counts["queued"] - sum(launched))
+    return max(1, counts["queued"] - sum(launched))
 
 
 def _queue_doubts(shapes: Shapes, guard: Guard, supply_age_s: float, now_s: float) -> Dict[str, str]:

@@ -213,11 +213,6 @@ def read_concurrency_limits(demand: Dict[str, Any]) -> ConcurrencyLimits:
     )
 
 
-def removals(supply: Dict[str, Any]) -> List[Reading]:
-    """Return [(epoch, jobs)], idle jobs that were removed from the queues, without invalid records."""
-    return _readings(supply.get("removals"))
-
-
 def _passed_over_groups(raw: Any) -> Dict[str, Dict[str, float]]:
     """Return {group id: {"until": epoch}} of groups that get no glidein yet, without invalid records."""
     rows = raw.items() if isinstance(raw, dict) else ()
@@ -420,8 +415,8 @@ class Site(NamedTuple):
 class Pool(NamedTuple):
     """The input of one plan.
 
-    groups: of read_groups; idle: all idle jobs; idle_history: [(epoch, idle jobs)]; removals: [(epoch,
-    jobs)]; reported_attributes: names of the job attributes that groups are divided by; silent_schedds: names of
+    groups: of read_groups; idle: all idle jobs; idle_history: [(epoch, idle jobs)];
+    reported_attributes: names of the job attributes that groups are divided by; silent_schedds: names of
     schedds that did not answer, as text, or None; sites: each Site; supplied: of
     read_supply; supply_age_s: seconds since the supply was read; others_free: free slots of machines that
     are no glideins; core_hours: of read_core_hours; stale: why nothing may be changed, or None; stop: why no
@@ -431,7 +426,6 @@ class Pool(NamedTuple):
     groups: List[Group]
     idle: int
     idle_history: List[Reading]
-    removals: List[Reading]
     reported_attributes: List[str]
     silent_schedds: Optional[str]
     sites: List[Site]
@@ -471,7 +465,6 @@ def read_pool(
         groups=groups,
         idle=idle_jobs(demand),
         idle_history=demand_history(supply),
-        removals=removals(supply),
         reported_attributes=reported_attributes(demand),
         silent_schedds=failed_schedds(demand),
         sites=[_site(**site) for site in sites],

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Leases: the jobs that a plan requests leases on, and the plan's items when fewer are granted."""
 
-from typing import TYPE_CHECKING, Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, cast
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Path
 from ansible_collections.glidein.ops.plugins.module_utils.errors import NoAnswerError, ServerError
@@ -125,8 +125,7 @@ def _without_jobs(item: "PlanItem", lost: Dict[str, int], why: Tuple[str, str]) 
     """Return an item without jobs, {group id: jobs}, and without the new glideins that only they need."""
     waits = {group: (jobs - lost[group], each) for group, (jobs, each) in item.waits.items()}
     needed = item.overdue + _glideins(waits.values())
-    assert item.counted is not None
-    queued = max(item.counted, min(item.queued, needed))
+    queued = max(cast(int, item.counted), min(item.queued, needed))
     fewer = f": {item.queued - queued} fewer to add" if queued < item.queued else ""
     jobs = sum(lost.values())
     return item.with_queued(queued, f"{jobs} of its jobs {why[0] if jobs == 1 else why[1]}{fewer}", waits)

@@ -6,7 +6,7 @@
 Each stage takes values and returns new ones.
 """
 
-from typing import Any, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import guard
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.assign import (
@@ -109,8 +109,7 @@ class PlanItem(NamedTuple):
     @property
     def added(self) -> int:
         """Return the number of glideins to submit; below zero, of queued ones to cancel. The queue must be known."""
-        assert self.counted is not None
-        return self.queued - self.counted
+        return self.queued - cast(int, self.counted)
 
     @property
     def present(self) -> Optional[int]:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Explain: the reasons of the plan's decisions, and of the jobs that are not served, as text."""
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, cast
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.assign import Packed, Unplaced
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
@@ -113,8 +113,7 @@ def item_text(item: "PlanItem", shape: EntryShape, silent_schedds: Optional[str]
 
     shape: its EntryShape; silent_schedds: names of schedds that did not answer, as text, or None.
     """
-    counts = shape.counts
-    assert counts is not None
+    counts = cast(Dict[str, Any], shape.counts)
     overdue_jobs = item.jobs.get(OVERDUE, 0)
     jobs = sum(item.jobs.values()) - overdue_jobs
     if jobs:
@@ -245,8 +244,7 @@ def _explained(
 
 
 def _not_registered(shape: EntryShape) -> str:
-    assert shape.counts is not None
-    starting = max(0, shape.counts["running"] - shape.registered) - shape.late
+    starting = max(0, cast(Dict[str, Any], shape.counts)["running"] - shape.registered) - shape.late
     parts = [f"{starting} starting"] if starting else []
     if shape.late:
         parts.append(f"{shape.late} not registered in time")

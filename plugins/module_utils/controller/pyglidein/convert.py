@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Conversion of a configuration of PyGlidein's client to the variables of a site. Controller only.
 
-docs/migration-from-pyglidein.md has the table of all options. Source: pyglidein/client.py, submit.py, config.py,
+docs/migration-from-pyglidein.md describes it. Source: pyglidein/client.py, submit.py, config.py,
 glidein_start.sh and etc/client_defaults.cfg of PyGlidein 1.1.23.
 """
 

@@ -18,7 +18,6 @@ from . import (
     job_waits,
     jobs,
     late_materialization,
-    removals,
     schedds,
     supply,
 )
@@ -107,7 +106,6 @@ def read_demand(query: dict[str, Any], schedd: Any) -> dict[str, Any]:
         divided_by, columns = attributes, jobs.projection(extra, attributes, runtime)
         rows, by_requirements = autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
     groups, unreadable = jobs.demand_groups(rows, divided_by, runtime)
-    idle = sum(row["count"] for row in [*groups, *unreadable])
     if about.get("JobsUnmaterialized", 1) and part[0] == 0:
         ads = schedd.clusters(late_materialization.constraint(extra, users))
         more, not_readable = late_materialization.demand_groups(ads, divided_by, runtime)
@@ -120,8 +118,6 @@ def read_demand(query: dict[str, Any], schedd: Any) -> dict[str, Any]:
         "left": None if limit is None else max(0, limit - running),
         "by_requirements": by_requirements,
         "attributes": list(divided_by),
-        "counters": removals.counters(about),
-        "idle": idle,
     }
 
 

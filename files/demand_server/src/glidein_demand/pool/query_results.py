@@ -69,16 +69,18 @@ class QueryResults:
 
     def demand(self, with_token: bool = True) -> dict[str, Any]:
         """Return the result of get_demand, before leases, for callers with or without a token."""
-        with self._lock:
-            if self._demand is None:
-                self._demand = _make_results(self.states, self.fresh_from, self.about, self.pool_limits)
-        return self._demand.demand if with_token else self._demand.demand_anonymous
+        found = self._computed()
+        return found.demand if with_token else found.demand_anonymous
 
     def by_submitter(self) -> list[dict[str, Any]]:
         """Return the groups before those of several submitters are merged: {"id", "count", "first_job", ...}."""
-        self.demand()
-        assert self._demand is not None
-        return self._demand.by_submitter
+        return self._computed().by_submitter
+
+    def _computed(self) -> _Demand:
+        with self._lock:
+            if self._demand is None:
+                self._demand = _make_results(self.states, self.fresh_from, self.about, self.pool_limits)
+            return self._demand
 
 
 @dataclass(frozen=True)

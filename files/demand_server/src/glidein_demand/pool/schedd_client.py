@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import removals
-
 NO_PROC_ADS = 0x40
 """`fetch_NoProcAds` of HTCondor's query_result_type.h: only the ads of clusters. The bindings have no name for it."""
 
@@ -31,7 +29,7 @@ class Schedd:
         Return no other attribute of this ad: the schedd may send with it a secret that allows its holder to
         administer the schedd (seen with 23.9).
         """
-        names = ("MaxJobsRunning", "ShadowsRunning", "JobsUnmaterialized", *removals.ATTRIBUTES)
+        names = ("MaxJobsRunning", "ShadowsRunning", "JobsUnmaterialized")
         ads = self._htcondor.Collector(self._ad).query(self._htcondor.AdType.Schedd, projection=list(names))
         own: Mapping[str, Any] = next((ad for ad in ads if ad.get("Name") == self._ad["Name"]), {})
         return {name: own[name] for name in names if isinstance(own.get(name), int)}

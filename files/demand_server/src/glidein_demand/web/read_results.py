@@ -81,7 +81,6 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
             "demand_history": _demand_history(server, now),
             "summaries_until": server.ended_glideins.summaries_until(),
             "core_hours": server.core_hours.current(now),
-            "removals": server.removals.recent(),
             "gateways": gateways.described(snapshot.gateways, now),
         }
         return {**current, **extra}, now + SUPPLY_CACHE_S

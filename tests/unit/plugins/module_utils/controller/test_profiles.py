@@ -156,11 +156,11 @@ def test_each_entry_makes_a_batch_script_with_its_values(name, entry_name):
 
 
 def test_the_documentation_lists_all_profiles():
-    lines = ["| profile | machine | batch system | entries | read |", "|---|---|---|---|---|"]
+    lines = ["| profile | machine | batch system | entries |", "|---|---|---|---|"]
     for name in NAMES:
         profile = profiles.load_profile(name)
-        machine = f"[{profile['title']}]({profile['documentation']}), {profile['organisation']}"
-        cells = [f"`{name}`", machine, profile["scheduler"], ", ".join(profile["entries"]), profile["read"]]
+        machine = f"[{profile['title']}]({profile['documentation']})"
+        cells = [f"`{name}`", machine, profile["scheduler"], ", ".join(profile["entries"])]
         lines.append(f"| {' | '.join(cells)} |")
     text = (ROOT / "docs/profiles.md").read_text(encoding="utf-8")
     table = [line for line in text.partition("## What the numbers mean")[0].splitlines() if line.startswith("|")]

@@ -155,10 +155,10 @@ FILES = {
 }
 
 
-def collected(files=FILES, credential_only=False, check_mode=False, managers=("cm",), of_manager=None, **variables):
+def collected(files=None, credential_only=False, check_mode=False, managers=("cm",), of_manager=None, **variables):
     """Return what is installed at the site lab. of_manager: variables of the central manager."""
     task_vars = task_variables(managers, of_manager, **variables)
-    action = CentralManager(files, check_mode)
+    action = CentralManager(FILES if files is None else files, check_mode)
     return action._collected({"credential_only": credential_only}, action._variables(task_vars), task_vars)
 
 

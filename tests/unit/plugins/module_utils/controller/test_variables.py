@@ -51,7 +51,7 @@ def test_the_documentation_lists_each_variable_with_its_type():
 
 
 def test_the_documentation_lists_each_variable_where_it_is_set():
-    scopes = {name: SECTIONS[section] for section, names, *_ in ROWS if section in SECTIONS for name in names}
+    scopes = {name: SECTIONS[row[0]] for row in ROWS if row[0] in SECTIONS for name in row[1]}
     assert scopes == {name: VARIABLES[name].scope for name in scopes}
 
 

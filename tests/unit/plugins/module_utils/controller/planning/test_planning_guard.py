@@ -26,10 +26,9 @@ def entry(**changes):
     return raw_entry(**dict({"limits": WIDE}, **changes))
 
 
-def planned(count, have=None, known=None, entries=None, demanded=None, history_of_demand=(), removals=(), **guard):
+def planned(count, have=None, known=None, entries=None, demanded=None, history_of_demand=(), **guard):
     sites = [planned_site(site(entries or {"main": entry()}), queue({("main", "core"): have or {}}))]
     read = supply(*([known] if known else []), demand_history=[list(pair) for pair in history_of_demand])
-    read["removals"] = [list(pair) for pair in removals]
     jobs = demand(*(demanded if demanded is not None else [group(count=count)] if count else []))
     return make_plan(jobs, read, sites, NOW, 900, options={"guard": guard})
 
@@ -389,41 +388,6 @@ def test_a_demand_that_drops_to_zero_keeps_queued_glideins():
         "the demand fell from 90 idle jobs to none: queued glideins are kept until 2 readings confirm it"
     ]
     assert result["notes"][0] in main(result).reason
-
-
-WAITED = [(NOW - 700, 90), (NOW - 300, 90)]
-YOUNG = {"queued": 5, "running": 1, "oldest_queued_s": 30}
-
-
-def test_when_the_jobs_were_removed_queued_glideins_are_withdrawn_at_once():
-    result = planned(0, YOUNG, history_of_demand=WAITED, removals=[(NOW - 240, 60), (NOW - 60, 30)])
-    assert main(result).present == 1
-    assert result["notes"] == ["90 idle jobs were removed, and none is left: queued glideins are withdrawn"]
-
-
-@pytest.mark.parametrize(
-    "removals",
-    [
-        [],
-        [(NOW - 60, 44)],  # most of them have started
-        [(NOW - 3000, 90)],
-        [(NOW + 60, 90)],
-        [["x", 90], [NOW, None], 7],
-    ],
-)
-def test_jobs_that_disappeared_without_a_recent_removal_may_return(removals):
-    read = supply(demand_history=[list(pair) for pair in WAITED], removals=removals)
-    sites = [planned_site(site({"main": entry()}), queue({("main", "core"): YOUNG}))]
-    assert main(make_plan(demand(), read, sites, NOW, 900)).present == 6
-
-
-def test_jobs_that_were_removed_before_the_history_named_them_are_believed_too():
-    assert main(planned(0, YOUNG, removals=[(NOW - 60, 3)])).present == 1
-
-
-def test_while_other_jobs_wait_the_cancel_delay_holds():
-    result = planned(2, YOUNG, history_of_demand=WAITED, removals=[(NOW - 60, 90)])
-    assert main(result).present == 6
 
 
 def test_a_fall_that_stands_is_believed():
