@@ -95,7 +95,7 @@ def service_stopped(lab):
 
 def memory(lab):
     """Return {"steady_mb", "peak_mb"} of the service while it refreshes and gets requests."""
-    settings = {"pool": {"refresh_seconds": 5}, "server": requests_of_demand.NO_LIMITS}
+    settings = {"pool": {"refresh_seconds": 5}}
     with requests_of_demand.Service(lab, settings) as service, concurrent.futures.ThreadPoolExecutor() as pool:
         asked = [
             pool.submit(service.load, rate=2.5, seconds=WATCH_S, connections=2, headers=headers)

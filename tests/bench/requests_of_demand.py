@@ -9,9 +9,6 @@ The load generator runs on the server's host, so that only the loopback interfac
 PORT = 11001
 BODY = '{"jsonrpc":"2.0","method":"%s","params":{},"id":1}'
 
-# One host stands for many here.
-NO_LIMITS = {"max_requests_per_minute": 1000000}
-
 
 class Service:
     """A context in which the service runs with other settings ({section: {name: value}}), or is stopped (None)."""

@@ -39,8 +39,7 @@ TRIES = 4  # of each phase
 STANDSTILL_MS = 10
 GZIP = {"Accept-Encoding": "gzip"}
 # Only the first refresh, because a phase is shorter; other settings do not affect it.
-AT_REST = {"server": requests_of_demand.NO_LIMITS, "pool": {"refresh_seconds": 300}}
-REFRESHING = {"server": requests_of_demand.NO_LIMITS}
+AT_REST = {"pool": {"refresh_seconds": 300}}
 
 
 def measure(lab):
@@ -66,7 +65,7 @@ def measure(lab):
     idle, refreshing = [], []
     for _phase in range(PHASES):
         idle.append(undisturbed(lab, AT_REST, rate, endless=False))
-        refreshing.append(undisturbed(lab, REFRESHING, rate, endless=True))
+        refreshing.append(undisturbed(lab, {}, rate, endless=True))
     return {**latencies(idle, refreshing), **found, "rate": round(rate, 1)}
 
 

@@ -44,7 +44,7 @@ class Server:
         self.database = f"sqlite:///{folder}/state.db"
         config = folder / "config.toml"
         config.write_text(
-            f'server.bind = "127.0.0.1"\nserver.port = {port}\nserver.max_requests_per_minute = 100000\n'
+            f'server.bind = "127.0.0.1"\nserver.port = {port}\n'
             f'state.database = "{self.database}"\npool.collector = "127.0.0.1:1"\n{toml}'
         )
         (folder / "condor_config").write_text("LOCAL_DIR = /nonexistent\n")

@@ -5,7 +5,7 @@
 
 from conftest import STATE, host, playbook
 
-TOKEN_COMMAND = "/opt/glidein-demand/current/bin/glidein-demand token"  # noqa: S105  (a path)
+TOKEN_COMMAND = "runuser -u glidein-demand -- /opt/glidein-demand/current/bin/glidein-demand token"  # noqa: S105
 
 
 def make_demand_token(name):

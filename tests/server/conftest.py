@@ -97,8 +97,7 @@ class Service:
     def __init__(self, sites=None, url="sqlite://", **sections):
         self.now = NOW
         state = {"database": url, **sections.pop("state", {})}
-        limits = {"max_requests_per_minute": 1_000_000, **sections.pop("server", {})}
-        self.settings = settings(state=state, server=limits, **sections)
+        self.settings = settings(state=state, **sections)
         self.app = create_app(self.settings, lambda: self.now)
         self.server = self.app.extensions[EXTENSION]
         self.recorder = HistoryRecorder(self.server)

@@ -77,16 +77,16 @@ class Running:
     def __init__(self, folder, sites=(), groups=None, **server):
         self.folder = Path(folder)
         self.port = free_port()
-        self.settings = {"bind": "127.0.0.1", "port": self.port, "max_requests_per_minute": 1_000_000, **server}
+        self.settings = {"bind": "127.0.0.1", "port": self.port, **server}
         self.url = f"http://{'[::1]' if server.get('bind') == '::1' else 'localhost'}:{self.port}"
         self.database = f"sqlite:///{self.folder}/state.db"
         lines = [f"server.{name} = {toml(value)}" for name, value in self.settings.items()]
         lines += [
             f"state.database = {toml(self.database)}",
             'pool.collector = "127.0.0.1:1"',
-            "pool.refresh_seconds = 1",
+            # The groups below are read once, and are not stale for three refreshes.
+            f"pool.refresh_seconds = {300 if groups else 1}",
         ]
-        lines += ["pool.stale_seconds = 604800"]  # the groups below are read once
         self.config = self.folder / "config.toml"
         self.config.write_text("\n".join(lines) + "\n")
         (self.folder / "condor_config").write_text("LOCAL_DIR = /nonexistent\n")
@@ -154,10 +154,10 @@ class Running:
 class BehindProxy:
     """A running server behind nginx, as the role configures it, with other time limits of `limit_s` seconds.
 
-    Between two requests a connection is kept for 2 seconds.
+    Between two requests a connection is kept for 2 seconds. Calls are limited only with `limit_req`, nginx's options.
     """
 
-    def __init__(self, folder, max_connections=40, max_body_bytes=20_000, limit_s=600, **server):
+    def __init__(self, folder, max_connections=40, limit_s=600, limit_req="", **server):
         if NGINX is None or os.geteuid() != 0:
             pytest.skip("needs nginx, and root to start it: apt-get install nginx-light")
         self.folder = Path(folder)
@@ -165,13 +165,12 @@ class BehindProxy:
         self.url = f"https://localhost:{self.port}"
         self.files = certificate(self.folder)
         self.context = ssl.create_default_context(cafile=str(self.files["ca"]))
-        self.server = Running(folder, behind_proxy=True, max_body_bytes=max_body_bytes, **server)
+        self.server = Running(folder, **server)
         text = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), trim_blocks=True).render(
             ansible_managed="test",
             demand_server_port=self.port,
             demand_server_loopback_port=self.server.port,
-            demand_server_max_body_bytes=max_body_bytes,
-            demand_server_max_connections=max_connections,
+            __demand_server_max_connections=max_connections,
             __demand_server_proxy_service="test",
             __demand_server_proxy_user="www-data",
             __demand_server_proxy_pid=self.folder / "nginx.pid",
@@ -180,7 +179,9 @@ class BehindProxy:
             __demand_server_key=self.files["key"],
         )
         self.nginx_config = self.folder / "nginx.conf"
-        assert text.count("keepalive_timeout 60s;") == 1
+        assert text.count("keepalive_timeout 60s;") == text.count("rate=10r/s;") == 1
+        text = text.replace("rate=10r/s;", "rate=1r/m;" if limit_req else "rate=10000r/s;")
+        text = text.replace("burst=1200 delay=600;", f"{limit_req or 'burst=1200'};")
         self.nginx_config.write_text(
             text.replace("15s;", f"{limit_s}s;").replace("keepalive_timeout 60s;", "keepalive_timeout 2s;")
         )

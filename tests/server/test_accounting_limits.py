@@ -138,7 +138,7 @@ def test_no_job_is_lost_and_no_limit_is_exceeded(rows, most, used):
 
 def test_jobs_with_concurrency_limits_are_a_group_of_their_own():
     rows = [job_row(), job_row(ConcurrencyLimits="xlic"), job_row(AccountingGroup="phys.alice")]
-    groups, _unreadable = jobs.demand_groups(rows, jobs.Rounding())
+    groups, _unreadable = jobs.demand_groups(rows)
     found = {(row["attributes"].get("ConcurrencyLimits"), row.get("accounting_group")) for row in groups}
     assert found == {(None, None), (None, "phys.alice"), ("xlic", None)}
     assert len({row["id"] for row in groups}) == 2

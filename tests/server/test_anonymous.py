@@ -6,6 +6,7 @@ import logging
 
 import pytest
 from glidein_demand.store import anonymous
+from glidein_demand.store.reports import Reports
 from glidein_demand.web import parameters
 from sqlalchemy import text
 
@@ -80,7 +81,8 @@ def test_the_number_of_clients_is_limited_and_the_least_recent_one_is_removed_fi
 
 
 def test_sites_find_room_however_many_clients_without_a_token_there_are(new_service):
-    service = new_service(server={"max_sites": 1})
+    service = new_service()
+    service.server.reports = Reports(service.server.database, max_sites=1)
     for number in range(5):
         monitoring(service, f"c{number}")
     assert monitoring(service, "mine", token=TOKEN).status_code == 200

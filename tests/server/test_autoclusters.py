@@ -87,7 +87,7 @@ class Queue:
 
 
 def demand(rows):
-    return jobs.demand_groups(rows, jobs.Rounding())
+    return jobs.demand_groups(rows)
 
 
 def read(queue):

@@ -37,7 +37,7 @@ def service(tmp_path_factory):
     """Return one server for all cases, so that each case meets the state that earlier ones left."""
     found = Service(
         url=f"sqlite:///{tmp_path_factory.mktemp('fuzz')}/state.db",
-        server={"max_body_bytes": 50_000, "max_sites": 50, "allow_anonymous_monitoring": True},
+        server={"allow_anonymous_monitoring": True},
     )
     found.read(group(50, requirements='Owner == "alice"'), group(7, memory_mb=4096))
     found.revoked = found.token("Gone")
@@ -234,9 +234,7 @@ def test_afterwards_the_server_responds_as_before(service):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    with Running(
-        tmp_path_factory.mktemp("wire"), sites=["PSC"], groups=[group(5)], threads=2, max_body_bytes=20_000
-    ) as running:
+    with Running(tmp_path_factory.mktemp("wire"), sites=["PSC"], groups=[group(5)], threads=2) as running:
         yield running
         assert "Traceback" not in running.stderr
 

@@ -71,7 +71,7 @@ def test_a_recorded_ad_gives_state_times_reason_and_group():
 
 def test_the_group_has_the_id_under_which_the_demand_counts_the_job():
     row = job_row('Requirements = TARGET.X == WantX; WantX = "a";', JobIds="12.0 ... 12.9", JobCount=10)
-    (counted,), _unreadable = jobs.demand_groups([row], jobs.Rounding())
+    (counted,), _unreadable = jobs.demand_groups([row])
     ad = idle('Requirements = TARGET.X == WantX; WantX = "a"; Cmd = "/bin/true"; Iwd = "/tmp"; NumJobStarts = 0;')
     assert facts(ad)["group"]["id"] == counted["id"]
 

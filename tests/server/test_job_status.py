@@ -70,8 +70,8 @@ def test_descriptions_of_states(changes, text):
         ({"excluded_by": ["WantParallelScheduling"]}, "Its WantParallelScheduling is true", "submit it again without"),
         ({"excluded_by": ["Managed"]}, "Its Managed is External", "condor_router_q"),
         ({"excluded_by": ["MaxHosts"]}, "Its CurrentHosts is not below MaxHosts", "condor_q -long 12.0"),
-        ({"excluded_by": ["pool.users"]}, "pool.users is bob", "demand_server_users"),
-        ({"excluded_by": ["pool.constraint"]}, "pool.constraint is `WantX =?= True`", "demand_server_constraint"),
+        ({"excluded_by": ["pool.users"]}, "pool.users is bob", "demand_server_settings"),
+        ({"excluded_by": ["pool.constraint"]}, "pool.constraint is `WantX =?= True`", "demand_server_settings"),
         (
             {"unreadable": {"attribute": "RequestMemory", "error": "RequestMemory is undefined"}},
             "RequestMemory is undefined, so that HTCondor never starts it",

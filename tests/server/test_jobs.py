@@ -14,7 +14,7 @@ from conftest import job_row
 
 
 def only_group(row, **options):
-    groups, unreadable = jobs.demand_groups([row], jobs.Rounding(), **options)
+    groups, unreadable = jobs.demand_groups([row], **options)
     assert unreadable == []
     assert len(groups) == 1
     return groups[0]
@@ -41,7 +41,7 @@ def test_a_memory_request_that_the_user_stated_is_not_rounded_to_htcondors_steps
 
 def test_requests_that_htcondor_would_round_alike_are_groups_of_their_own():
     rows = [job_row(f"RequestMemory = {memory};") for memory in (3990, 4000, 4000)]
-    groups, _unreadable = jobs.demand_groups(rows, jobs.Rounding())
+    groups, _unreadable = jobs.demand_groups(rows)
     assert sorted((found["memory_mb"], found["count"]) for found in groups) == [(3990, 1), (4000, 2)]
 
 
@@ -63,7 +63,7 @@ def test_htcondors_default_expressions_are_evaluated():
 def test_a_job_that_ran_before_stays_in_the_group_of_those_that_did_not():
     """Assert that DiskUsage, which differs from job to job, does not give every job a group of its own."""
     rows = [job_row(f"RequestDisk = DiskUsage; DiskUsage = {usage};", JobCount=1) for usage in (10, 17, 500, 90000)]
-    groups, _unreadable = jobs.demand_groups(rows, jobs.Rounding())
+    groups, _unreadable = jobs.demand_groups(rows)
     assert [found["count"] for found in groups] == [4]
 
 
@@ -75,7 +75,7 @@ def test_undefined_gpus_are_zero():
 def test_jobs_with_an_undefined_request_never_start_and_are_not_demand(name):
     """Assert that such jobs are excluded, because no slot's WithinResourceLimits is true for them."""
     groups, unreadable = jobs.demand_groups(
-        [job_row(f"{name} = undefined;", JobCount=3), job_row(f"{name} = NumHolds;", JobCount=2)], jobs.Rounding()
+        [job_row(f"{name} = undefined;", JobCount=3), job_row(f"{name} = NumHolds;", JobCount=2)]
     )
     assert groups == []
     assert [(row["count"], row["attribute"], row["error"]) for row in unreadable] == [(5, name, f"{name} is undefined")]
@@ -85,14 +85,14 @@ def test_jobs_with_an_undefined_request_never_start_and_are_not_demand(name):
 def test_a_missing_request_is_like_an_undefined_one(name):
     row = job_row()
     del row[name]
-    groups, unreadable = jobs.demand_groups([row], jobs.Rounding())
+    groups, unreadable = jobs.demand_groups([row])
     assert (groups, [row["error"] for row in unreadable]) == ([], [f"{name} is undefined"])
 
 
 @pytest.mark.parametrize("value", ['"many"', "error", '"a" + 1', "true", "{1, 2}"])
 def test_a_request_without_a_usable_value_is_reported_with_its_jobs(value):
     groups, unreadable = jobs.demand_groups(
-        [job_row(f"RequestMemory = {value};", JobCount=7, JobIds="12.0 ... 12.6"), job_row()], jobs.Rounding()
+        [job_row(f"RequestMemory = {value};", JobCount=7, JobIds="12.0 ... 12.6"), job_row()]
     )
     assert [found["count"] for found in groups] == [1]
     assert [(row["count"], row["first_job"], row["attribute"]) for row in unreadable] == [(7, "12.0", "RequestMemory")]
@@ -100,7 +100,7 @@ def test_a_request_without_a_usable_value_is_reported_with_its_jobs(value):
 
 def test_an_answer_without_counts_is_an_error_not_a_zero():
     with pytest.raises(ValueError, match="JobCount"):
-        jobs.demand_groups([classad2.ClassAd("[RequestCpus = 1]")], jobs.Rounding())
+        jobs.demand_groups([classad2.ClassAd("[RequestCpus = 1]")])
 
 
 def test_first_job_is_the_first_of_job_ids():
@@ -151,7 +151,7 @@ def test_users_do_not_split_a_group_but_are_kept_for_the_limits():
     rows = [
         job_row(User=user, JobCount=2, JobIds=job) for user, job in (("a@p", "1.0"), ("b@p", "5.0"), ("a@p", "7.0"))
     ]
-    groups, _unreadable = jobs.demand_groups(rows, jobs.Rounding())
+    groups, _unreadable = jobs.demand_groups(rows)
     assert [(found["count"], found["users"]) for found in groups] == [(4, {"a@p": 4}), (2, {"b@p": 2})]
     assert len({found["id"] for found in groups}) == 1
 
@@ -235,7 +235,7 @@ def test_attributes_that_are_expressions_are_evaluated_in_the_job():
 
 def test_unreadable_jobs_of_the_same_reason_are_shown_in_one_line():
     rows = [job_row("RequestCpus = error;", JobCount=count, JobIds=f"{count}.0") for count in (2, 3)]
-    assert jobs.demand_groups(rows, jobs.Rounding())[1] == [
+    assert jobs.demand_groups(rows)[1] == [
         {"count": 5, "first_job": "2.0", "attribute": "RequestCpus", "error": "RequestCpus is error"}
     ]
 
@@ -260,7 +260,7 @@ def test_rounding_is_up_and_by_less_than_a_step(memory, step):
 @given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 4000), st.integers(1, 500)), max_size=30))
 def test_no_job_is_lost_or_counted_twice(sizes):
     rows = [job_row(RequestCpus=cpus, RequestMemory=memory, JobCount=count) for cpus, memory, count in sizes]
-    groups, unreadable = jobs.demand_groups(rows, jobs.Rounding())
+    groups, unreadable = jobs.demand_groups(rows)
     assert unreadable == []
     assert sum(found["count"] for found in groups) == sum(count for _cpus, _memory, count in sizes)
     assert len({found["id"] for found in groups}) == len(groups)
@@ -268,7 +268,7 @@ def test_no_job_is_lost_or_counted_twice(sizes):
 
 @pytest.mark.parametrize("name", ["RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs"])
 def test_a_request_beyond_all_machines_is_shown_and_not_counted(name):
-    groups, unreadable = jobs.demand_groups([job_row(f"{name} = 1.0e308;")], jobs.Rounding())
+    groups, unreadable = jobs.demand_groups([job_row(f"{name} = 1.0e308;")])
     assert (groups, [row["attribute"] for row in unreadable]) == ([], [name])
 
 
@@ -281,7 +281,7 @@ def test_invalid_utf8_is_an_error_of_that_value_only():
 @pytest.mark.parametrize("name", ["Requirements", "RequireGPUs", "RequestDisk"])
 def test_jobs_with_text_that_is_not_utf8_are_reported_and_affect_no_others(name):
     rows = [job_row(f'RequestGPUs = 1; {name} = "\\377";', JobCount=2), job_row(JobCount=3)]
-    groups, unreadable = jobs.demand_groups(rows, jobs.Rounding())
+    groups, unreadable = jobs.demand_groups(rows)
     assert [group["count"] for group in groups] == [3]
     assert [(row["count"], row["attribute"]) for row in unreadable] == [(2, name)]
     assert "UTF-8" in unreadable[0]["error"]

@@ -4,7 +4,7 @@
 
 import classad2
 import pytest
-from glidein_demand.pool import jobs, late_materialization
+from glidein_demand.pool import late_materialization
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,9 +75,7 @@ def test_no_job_is_counted_twice(total, made, present, limit):
 
 
 def test_a_factory_becomes_a_group_like_that_of_its_jobs():
-    (group,), unreadable = late_materialization.demand_groups(
-        [factory(JobMaterializeLimit=20)], jobs.Rounding(), (), ()
-    )
+    (group,), unreadable = late_materialization.demand_groups([factory(JobMaterializeLimit=20)], (), ())
     assert (group["cpus"], group["memory_mb"], group["first_job"]) == (2, 2000, "12.5")
     assert (group["count"], group["unmaterialized"], group["over_limit"]) == (15, 15, 80)
     assert (group["users"], unreadable) == ({"alice@pool": 15}, [])
@@ -86,7 +84,7 @@ def test_a_factory_becomes_a_group_like_that_of_its_jobs():
 def test_a_factory_with_an_unreadable_request_is_shown():
     ad = factory()
     ad["RequestCpus"] = "many"
-    found, unreadable = late_materialization.demand_groups([ad], jobs.Rounding(), (), ())
+    found, unreadable = late_materialization.demand_groups([ad], (), ())
     assert (found, unreadable[0]["count"], unreadable[0]["attribute"]) == ([], 95, "RequestCpus")
 
 

@@ -3,6 +3,7 @@
 """Tests of the JSON-RPC methods, their authorization and their results."""
 
 import pytest
+from glidein_demand.store.reports import Reports
 
 from conftest import NOW, TOKEN, group, site_report
 
@@ -125,21 +126,12 @@ def test_before_the_first_reading_nothing_is_leased_and_leases_stay(new_service)
     assert restarted.result("get_demand")["groups"][0]["leased"] == 30
 
 
-@pytest.mark.parametrize("how", ["command", "configuration"])
-def test_while_paused_every_lease_is_zero_and_every_method_reports_it(new_service, how):
-    service = new_service(server={"paused": how == "configuration"})
-    if how == "command":
-        service.server.pause.set("maintenance", "operator")
+def test_while_paused_every_lease_is_zero_and_every_method_reports_it(service):
+    service.server.pause.set("maintenance", "operator")
     service.read(group(100))
     assert granted(service, 30) == 0
     assert service.result("get_demand", token=TOKEN)["paused"] is True
     assert "glidein_demand_paused 1.0" in service.get("/metrics").text
-
-
-def test_the_configuration_can_only_turn_the_switch_on(new_service):
-    service = new_service(server={"paused": True})
-    service.server.pause.clear()
-    assert service.server.paused()["paused"]
 
 
 @pytest.mark.parametrize(
@@ -294,10 +286,11 @@ def test_monitoring_with_a_wrong_value_is_refused(service, params):
 
 
 def test_the_number_of_reporting_sites_is_bounded(new_service):
-    service = new_service(server={"max_sites": 1})
+    service = new_service()
+    service.server.reports = Reports(service.server.database, max_sites=1)
     service.result("report", site_report(), TOKEN)
     error = service.error("report", site_report(site="B"), service.token("B"))
-    assert (error["code"], "max_sites = 1" in error["data"]) == (-32002, True)
+    assert (error["code"], "1 sites are known already" in error["data"]) == (-32002, True)
 
 
 def test_a_long_error_text_is_cut_and_kept(service):

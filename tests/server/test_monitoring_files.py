@@ -14,6 +14,7 @@ import urllib.parse
 from pathlib import Path
 
 import jinja2
+import msgspec
 import pytest
 import yaml
 from glidein_demand import config
@@ -55,7 +56,7 @@ needs_prometheus = pytest.mark.skipif(
 @pytest.fixture
 def full_service(new_service):
     """Return a service with a value of every metric."""
-    service = new_service(metrics={"graphite_server": "127.0.0.1:1"})
+    service = new_service(metrics={"graphite_server": "127.0.0.1"})
     fill(service)
     return service
 
@@ -151,7 +152,7 @@ def all_exposed(tmp_path_factory):
     from conftest import Service
 
     service = Service(
-        url=f"sqlite:///{tmp_path_factory.mktemp('metrics')}/state.db", metrics={"graphite_server": "127.0.0.1:1"}
+        url=f"sqlite:///{tmp_path_factory.mktemp('metrics')}/state.db", metrics={"graphite_server": "127.0.0.1"}
     )
     fill(service)
     yield {**exposed(service), **OF_PROMETHEUS}
@@ -301,7 +302,7 @@ class Prometheus:
 @pytest.mark.services
 @needs_prometheus
 def test_a_real_prometheus_evaluates_all_queries_and_rules(new_service, tmp_path):
-    service = new_service(metrics={"graphite_server": "127.0.0.1:1"})
+    service = new_service(metrics={"graphite_server": "127.0.0.1"})
     service.now = int(time.time())
     fill(service)
     with Prometheus(tmp_path, service) as prometheus:
@@ -358,14 +359,18 @@ def test_waits_are_those_of_yesterday_and_today(service):
     assert 50 < float(wait) < 90
 
 
-def test_the_roles_template_makes_valid_settings_of_its_defaults():
+def test_the_roles_template_makes_settings_of_a_dictionary():
     role = ROOT / "roles/demand_server"
-    defaults = yaml.safe_load((role / "defaults/main.yml").read_text(encoding="utf-8"))
     environment = jinja2.Environment(autoescape=False)  # noqa: S701 - a TOML file
     environment.filters.update(bool=bool, to_json=json.dumps)
     template = environment.from_string((role / "templates/config.toml.j2").read_text(encoding="utf-8"))
-    own = {"__demand_server_own_bind": "127.0.0.1", "__demand_server_own_port": 1, "__demand_server_has_tls": False}
-    given = {"demand_server_graphite_server": "[::1]:2103", "demand_server_graphite_prefix": "a.b"}
-    checked = config.parse(config.tomllib.loads(template.render({**defaults, **own, **given})))
-    assert (checked.graphite_server, checked.graphite_prefix) == ("[::1]:2103", "a.b")
-    assert checked.graphite_anonymous_clients is False
+    given = {
+        "server": {"bind": "*", "port": 11002, "allow_anonymous_monitoring": True},
+        "pool": {"schedds": ["a", "b"], "vo": None, "token_vos": {"https://one.example/": "cms", "https://two/": "x"}},
+    }
+    made = msgspec.toml.decode(template.render(__demand_server_all_settings=given))
+    assert made == {**given, "pool": {**given["pool"], "vo": ""}}
+    config.parse(made)
+    wrong = msgspec.toml.decode(template.render(__demand_server_all_settings={"pool": "cm"}))
+    with pytest.raises(config.ConfigError, match="pool = 'cm': must be a section"):
+        config.parse(wrong)

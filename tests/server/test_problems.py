@@ -242,20 +242,5 @@ def test_a_pause_by_command_shows_its_start_user_reason_and_the_command_to_resum
     assert (banner["by"], banner["reason"], banner["how"]) == ("root", "downtime", "glidein-demand resume")
 
 
-def test_a_pause_by_the_configuration_does_not_offer_the_command():
-    state = {"paused": True, "since": None, "reason": "server.paused = true", "by": "configuration"}
-    banner = problems.pause_banner(page_context(pause=state, sections={"server": {"paused": True}}))
-    assert banner["since"] is None
-    assert "glidein-demand resume" not in banner["how"]
-    assert "server.paused = false" in banner["how"]
-
-
-def test_a_pause_by_both_needs_both():
-    state = {"paused": True, "since": NOW, "reason": "", "by": "root"}
-    banner = problems.pause_banner(page_context(pause=state, sections={"server": {"paused": True}}))
-    assert "glidein-demand resume" in banner["how"]
-    assert "server.paused = false" in banner["how"]
-
-
 def test_no_pause_no_banner():
     assert problems.pause_banner(page_context()) is None

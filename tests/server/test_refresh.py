@@ -69,18 +69,14 @@ def refreshing(new_service):
 def test_queries_have_the_values_of_the_settings():
     chosen = settings(
         pool={"collector": "cm:9618", "constraint": "X", "users": ["alice"], "attributes": ["A"], "vo": "lab"},
-        rounding={"memory_step_mb": 64},
     )
     (schedd,) = found("cm")["schedds"]
     (query,) = demand_queries(chosen, schedd, False)
     assert (query["schedd"], query["address"], query["part"]) == ("cm", {"Name": "cm"}, [0, 1])
     assert (query["constraint"], query["users"], query["attributes"]) == ("X", ["alice"], ["A"])
-    assert query["rounding"] == {
-        "memory_mb": 64, "memory_usage_mb": 128, "disk_mb": 1, "disk_usage_mb": 1024,
-    }  # fmt: skip
     assert schedds_query(chosen) == {"type": "schedds", "collector": "cm:9618"}
     assert supply_query(chosen, NOW, {"slot_states": {}}) == {
-        "type": "supply", "collector": "cm:9618", "now": NOW, "max_sites": 1000, "vo": "lab", "token_vos": {},
+        "type": "supply", "collector": "cm:9618", "now": NOW, "vo": "lab", "token_vos": {},
         "slot_states": {},
     }  # fmt: skip
     assert waits_query(chosen, schedd, "7.0")["since"] == "7.0"

@@ -5,6 +5,7 @@
 import json
 
 import pytest
+from glidein_demand.values import MAX_BODY_BYTES
 from glidein_demand.web import read_results, rpc
 
 from conftest import NOW, TOKEN, group, site_report
@@ -94,11 +95,10 @@ def test_a_batch_is_bounded(service):
     assert "at most 100" in error_of(service.post([CALL] * 101))["data"]
 
 
-def test_an_oversized_body_is_refused_with_the_limit(new_service):
-    service = new_service(server={"max_body_bytes": 2000})
-    response = service.post(json.dumps({**CALL, "params": {"x": "y" * 3000}}))
+def test_an_oversized_body_is_refused_with_the_limit(service):
+    response = service.post(json.dumps({**CALL, "params": {"x": "y" * MAX_BODY_BYTES}}))
     assert response.status_code == 413
-    assert "2000 bytes" in response.json["error"]["data"]
+    assert "1048576 bytes" in response.json["error"]["data"]
     assert service.post(CALL).status_code == 200
 
 

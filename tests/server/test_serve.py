@@ -32,7 +32,7 @@ def end_of(folder, toml, command="serve"):
 @pytest.mark.parametrize(
     ("toml", "words"),
     [
-        ("server.port = 0", ["server.port = 0", "integer from 1 to 65535"]),
+        ("server.port = 0", ["server.port = 0", "Expected `int` >= 1"]),
         ("server.bnd = 'x'", ["server.bnd", "did you mean server.bind?"]),
         ("server.port = ", ["not a TOML file"]),
         ("pool.constraint = 'WantX =='", ["pool.constraint = 'WantX =='", "not a ClassAd expression"]),
@@ -83,7 +83,7 @@ def test_check_accepts_a_good_configuration_silently(tmp_path):
 @pytest.fixture
 def server(tmp_path):
     """Return a running server whose HTCondor does not respond."""
-    with Running(tmp_path, sites=["PSC"], max_body_bytes=2000) as running:
+    with Running(tmp_path, sites=["PSC"]) as running:
         yield running
 
 
@@ -101,7 +101,7 @@ def test_the_server_runs_without_htcondor_and_reports_the_problem(server):
 
 
 def test_a_body_over_the_limit_is_refused_by_the_running_server(server):
-    for size in (4000, 100_000):
+    for size in (1_100_000, 3_000_000):
         body = json.dumps({"jsonrpc": "2.0", "method": "x" * size, "id": 1}).encode()
         assert fetch(f"{server.url}/jsonrpc", body)[0] == 413
 
@@ -135,16 +135,6 @@ def test_the_server_listens_on_ipv4_and_ipv6(tmp_path, bind):
     with Running(tmp_path, bind=bind) as server:
         for host in ("127.0.0.1", "[::1]") if bind == "*" else ("[::1]",):
             assert "glidein_demand_info" in fetch(f"http://{host}:{server.port}/metrics")[1]
-
-
-@pytest.mark.parametrize(("behind_proxy", "statuses"), [(True, [200, 429, 200]), (False, [200, 429, 429])])
-def test_callers_are_distinguished_by_proxy_headers_only_behind_a_proxy(tmp_path, behind_proxy, statuses):
-    with Running(tmp_path, behind_proxy=behind_proxy, max_requests_per_minute=1) as server:
-        found = [
-            server.get("/metrics", headers={"X-Forwarded-For": address})[0]
-            for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2")
-        ]
-    assert found == statuses
 
 
 def test_a_signal_ends_the_server_while_queries_hang(tmp_path, collector):
@@ -201,7 +191,7 @@ def test_another_wsgi_runner_can_serve_it_and_ends_if_the_database_is_lost(tmp_p
     running = Running(tmp_path)
     command = [sys.executable, "-m", "waitress", f"--listen=127.0.0.1:{running.port}", "--call"]
     environment = {**os.environ, "GLIDEIN_DEMAND_CONFIG": str(running.config), "CONDOR_CONFIG": "/nonexistent"}
-    process = subprocess.Popen([*command, "glidein_demand.web.app:wsgi"], env=environment)
+    process = subprocess.Popen([*command, "glidein_demand.service:wsgi"], env=environment)
 
     def error():
         with contextlib.suppress(OSError):

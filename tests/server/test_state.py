@@ -70,9 +70,7 @@ def test_get_state_requires_a_token_if_reading_does(new_service):
 
 
 @pytest.mark.parametrize("headers", [URLLIB, {"Accept-Encoding": "gzip"}])
-def test_a_call_counts_once_for_its_caller_and_in_the_metrics(new_service, headers):
-    service = new_service(server={"max_requests_per_minute": 2})
-    statuses = [service.post(BODY, headers=headers).status_code for _call in range(3)]
-    assert statuses == [200, 200, 429]
+def test_a_call_counts_once_in_the_metrics(service, headers):
+    assert [service.post(BODY, headers=headers).status_code for _call in range(2)] == [200, 200]
     metrics = service.get("/metrics", TOKEN).text
     assert 'glidein_demand_rpc_calls_total{method="get_state",outcome="ok"} 2.0' in metrics

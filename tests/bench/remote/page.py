@@ -61,7 +61,7 @@ def main():
     now = int(time.time())
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         state = {"database": f"sqlite:///{folder}/state.db"}
-        app = create_app(config.parse({"server": {"max_requests_per_minute": 1_000_000}, "state": state}))
+        app = create_app(config.parse({"state": state}))
         server = app.extensions[EXTENSION]
         client = app.test_client()
         groups = [group(number) for number in range(order["groups"])]

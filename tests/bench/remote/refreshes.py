@@ -7,7 +7,6 @@ Argument: the configuration file. A line of stdout: {"seconds", "groups", "jobs"
 schedds and collector to the new snapshot.
 """
 
-import dataclasses
 import json
 import sys
 import tempfile
@@ -15,14 +14,16 @@ import time
 from pathlib import Path
 
 from glidein_demand import config
+from glidein_demand.config import StateSettings
 from glidein_demand.refresh import Refresher
 from glidein_demand.server import Server
+from msgspec.structs import replace
 
 
 def main():
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         settings = config.load(Path(sys.argv[1]))
-        server = Server(dataclasses.replace(settings, database=f"sqlite:///{folder}/state.db"))
+        server = Server(replace(settings, state=StateSettings(f"sqlite:///{folder}/state.db")))
         refresher = Refresher(server)
         for _line in sys.stdin:
             began = time.monotonic()

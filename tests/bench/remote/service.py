@@ -30,10 +30,14 @@ READY_S = 120
 
 # refresh_seconds = 0 is not a valid setting, so it is set after the check.
 ENDLESS = """\
-import dataclasses, sys
+import sys
+from msgspec.structs import replace
 from glidein_demand import cli, config
 parse = config.parse
-config.parse = lambda data: dataclasses.replace(parse(data), refresh_seconds=0)
+def endless(data):
+    settings = parse(data)
+    return replace(settings, pool=replace(settings.pool, refresh_seconds=0))
+config.parse = endless
 if __name__ == "__main__":
     sys.exit(cli.main())
 """

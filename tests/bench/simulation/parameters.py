@@ -31,7 +31,7 @@ LEASE_S = 1800
 """The `lease` method's default time to live."""
 
 STALE_S = 3 * REFRESH_S
-"""Age from which a schedd's jobs are stale (pool.stale_seconds)."""
+"""Age from which a schedd's jobs are stale (max_age_seconds of config.py)."""
 
 # --- The controllers
 CYCLE_S = 300

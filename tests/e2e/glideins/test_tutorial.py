@@ -169,7 +169,7 @@ def reader(tmp_path, psc_bridges):
             "ansible_host": "cm",
             "central_manager_install": True,
             # A reading every minute takes longer than a test may.
-            "demand_server_refresh_seconds": 5,
+            "demand_server_settings": {"pool": {"constraint": "WantPSCBridges == True", "refresh_seconds": 5}},
         },
         SITE: {"ansible_host": "slurm", "ansible_user": "glidein", "glidein_entries": entries},
     }

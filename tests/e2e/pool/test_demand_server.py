@@ -10,7 +10,7 @@ import time
 import pytest
 from conftest import STATE, Server, playbook, wait_for
 
-COMMAND = "/opt/glidein-demand/current/bin/glidein-demand"
+COMMAND = "runuser -u glidein-demand -- /opt/glidein-demand/current/bin/glidein-demand"
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +104,21 @@ def test_the_metrics_have_the_demand_and_the_sites(alice, server):
     assert (health.status_code, health.json()["status"]) == (200, "ok")
 
 
+def test_the_check_of_a_constraint_works_in_a_directory_that_the_user_may_not_enter(cm):
+    toml = "pool.constraint = 'WantX =?= true'"
+    assert cm.check_output(f'cd /root && echo "{toml}" | {COMMAND} check --config -') == ""
+
+
+def test_a_misspelt_setting_stops_the_deployment_and_changes_nothing(cm):
+    before = cm.file("/etc/glidein-demand/config.toml").content_string
+    settings = {"demand_server_settings": {"pool": {"constrain": "true"}}}
+    for mode in (["--check"], []):
+        deploy = playbook("deploy", "-l", "cm", "--tags", "server", *mode, "-e", json.dumps(settings))
+        assert deploy.rc != 0
+        assert "pool.constrain: unknown setting; did you mean pool.constraint?" in " ".join(deploy.output.split())
+    assert cm.file("/etc/glidein-demand/config.toml").content_string == before
+
+
 def certificate(cm):
     """Make a certificate for 127.0.0.1 on the central manager; return its serial number."""
     cm.check_output("mkdir -p /etc/demand-tls")
@@ -128,7 +143,7 @@ def test_https_by_the_proxy_reading_with_a_token_and_the_configured_niceness_and
         "demand_server_tls_certificate": "/etc/demand-tls/cert.pem",
         "demand_server_tls_key": "/etc/demand-tls/key.pem",
         "demand_server_tls_remote_src": True,
-        "demand_server_reading": "token",
+        "demand_server_settings": {"server": {"reading": "token"}, "pool": {"refresh_seconds": 5, "vo": "lab"}},
         "demand_server_nice": -5,
     }
     niceness = "systemctl show --property Nice glidein-demand"

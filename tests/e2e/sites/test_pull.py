@@ -59,7 +59,7 @@ def cron(slurm_root):
 def rival(cm, slurm, server):
     """Return a demand server token of a second site, `rival`, deployed to the same account as `slurm`."""
     slurm.check_output("cp -a ~/.glidein/slurm ~/.glidein/rival && rm -f ~/.glidein/rival/*/submissions.jsonl")
-    command = "/opt/glidein-demand/current/bin/glidein-demand token"
+    command = "runuser -u glidein-demand -- /opt/glidein-demand/current/bin/glidein-demand token"
     secret = cm.check_output(f"{command} create rival 2>/dev/null")
     nothing = {"site": "rival", "entries": {"cpu": {}}, "ttl_s": 60}
     assert server.call("lease", nothing, secret).get("result")

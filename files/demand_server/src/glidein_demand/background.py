@@ -6,13 +6,18 @@ from __future__ import annotations
 
 from typing import Callable
 
-from .graphite_exporter import INTERVAL_S as GRAPHITE_S
+from prometheus_client.bridge.graphite import GraphiteBridge
+
 from .history_recorder import INTERVAL_S as HISTORY_S
 from .history_recorder import HistoryRecorder
 from .periodic import Every
 from .refresh import Refresher
 from .server import Server
 from .store import watch
+from .web import metrics
+
+GRAPHITE_S = 60.0
+GRAPHITE_TIMEOUT_S = 10.0
 
 
 def threads(server: Server, on_lost: Callable[[], None] = lambda: None) -> list[Every]:
@@ -28,12 +33,28 @@ def threads(server: Server, on_lost: Callable[[], None] = lambda: None) -> list[
             on_lost()
 
     found = [
-        Every("refresh", settings.refresh_seconds, refresher.refresh_once),
+        Every("refresh", settings.pool.refresh_seconds, refresher.refresh_once),
         Every("history", HISTORY_S, recorder.work, delay_s=HISTORY_S),
         Every("database", watch.INTERVAL_S, check_database, delay_s=watch.INTERVAL_S),
     ]
-    if settings.job_history_seconds:
-        found.append(Every("waits", settings.job_history_seconds, refresher.read_waits))
-    if server.graphite.is_enabled:
-        found.append(Every("graphite", GRAPHITE_S, server.graphite.send_and_log))
+    if settings.pool.job_history_seconds:
+        found.append(Every("waits", settings.pool.job_history_seconds, refresher.read_waits))
+    if settings.metrics.graphite_server:
+        found.append(Every("graphite", GRAPHITE_S, graphite(server)))
     return found
+
+
+def graphite(server: Server) -> Callable[[], None]:
+    """Return a function that sends the metrics to Graphite. It raises OSError if Graphite cannot be reached."""
+    host, port = server.settings.metrics.graphite_server, server.settings.metrics.graphite_port
+    bridge = GraphiteBridge((host, port), metrics.registry(server), GRAPHITE_TIMEOUT_S)
+
+    def send() -> None:
+        try:
+            bridge.push(server.settings.metrics.graphite_prefix)
+        except OSError as error:
+            server.graphite_sends["error"] += 1
+            raise OSError(f"metrics.graphite_server = {host!r}, port {port}: {error}") from error
+        server.graphite_sends["ok"] += 1
+
+    return send

@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pwd
 import sys
 import time
 from pathlib import Path
@@ -14,9 +15,9 @@ from typing import Any, NoReturn, Sequence
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from . import __version__, privileges
+from . import __version__
 from .config import DEFAULT_CONFIG, ConfigError, Settings, UnusableError, load
-from .store.database import Database, one_line
+from .store.database import Database, one_line, parse_url
 from .store.lease_limits import LeaseLimits, LimitError
 from .store.pause import NOT_PAUSED, Pause
 from .store.tokens import TokenError, Tokens, wanted_digests
@@ -36,11 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     path = Path(arguments.config)
     try:
-        user = privileges.caller()
         settings = load(path)
         try:
-            _become_database_owner(settings)
-            return arguments.run(arguments, settings, user)
+            if arguments.run is not _check:
+                _require_owner(settings.state.database)
+            return arguments.run(arguments, settings)
         except ConfigError as error:
             raise type(error)(f"{path}: {error}") from error
     except (ConfigError, LimitError, TokenError, UsageError) as error:
@@ -52,106 +53,105 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed("interrupted")
 
 
-def _become_database_owner(settings: Settings) -> None:
-    """Become the owner of the database file, and check that the file can be used."""
-    file = privileges.file_of(settings.database)
-    if file is not None:
-        privileges.become_owner(file)
-        privileges.check_usable(file)
+def _require_owner(url: str) -> None:
+    """Raise UsageError if the database's directory is another user's. The service cannot use files that root makes."""
+    file = _file_of(url)
+    if file is None or not os.path.exists(file.parent):  # noqa: PTH110 - False if this user may not look
+        return
+    owner = file.parent.stat().st_uid
+    is_usable = os.geteuid() != 0 and os.access(file.parent, os.R_OK | os.W_OK | os.X_OK)
+    if owner != os.geteuid() and not is_usable:
+        name = _user(owner)
+        raise UsageError(f"state.database: {file.parent} belongs to {name}; run this with: sudo -u {name}")
 
 
-def _serve(_arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
+def _serve(_arguments: argparse.Namespace, settings: Settings) -> int:
     # Imported here and below, because the other commands start faster without HTTP and HTCondor.
     from . import service
 
     return service.run(settings)
 
 
-def _check(_arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
+def _check(_arguments: argparse.Namespace, settings: Settings) -> int:
+    # The processes of queries start in the current directory. With sudo, it may be one that this user may not enter.
+    if not os.access(".", os.X_OK):
+        os.chdir("/")
     from . import service
 
     service.check(settings)
     return 0
 
 
-def _pause(arguments: argparse.Namespace, settings: Settings, user: str) -> int:
+def _pause(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.show:
-        print(json.dumps(_pause_state(settings)))
+        state = Pause(Database(settings.state.database)).state() if _exists(settings.state.database) else NOT_PAUSED
+        print(json.dumps(state))
         return 0
     reason = arguments.reason
     if len(reason) > LONGEST_REASON or not reason.isprintable():
         raise UsageError(f"--reason must be one line of at most {LONGEST_REASON} characters")
-    Pause(Database(settings.database)).set(reason, user)
+    Pause(Database(settings.state.database)).set(reason, os.environ.get("SUDO_USER") or _user(os.getuid()))
     print("paused: every lease is zero until `glidein-demand resume`")
     return 0
 
 
-def _pause_state(settings: Settings) -> dict[str, Any]:
-    """Return Pause.state() with "configured", whether the configuration pauses the server; make no database."""
-    state = Pause(Database(settings.database)).state() if _exists(settings.database) else NOT_PAUSED
-    return {**state, "configured": settings.paused}
-
-
-def _resume(_arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
-    Pause(Database(settings.database)).clear()
-    if settings.paused:
-        print("still paused: server.paused is true in the configuration")
-    else:
-        print("resumed: leases are granted")
+def _resume(_arguments: argparse.Namespace, settings: Settings) -> int:
+    Pause(Database(settings.state.database)).clear()
+    print("resumed: leases are granted")
     return 0
 
 
-def _token_create(arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
+def _token_create(arguments: argparse.Namespace, settings: Settings) -> int:
     kind = "reader" if arguments.reader else "site"
-    secret = Tokens(Database(settings.database)).create(arguments.name, kind)
+    secret = Tokens(Database(settings.state.database)).create(arguments.name, kind)
     print(f"the token of the {kind} {arguments.name}; it cannot be shown again:", file=sys.stderr)
     print(secret)
     return 0
 
 
-def _token_set(arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
+def _token_set(arguments: argparse.Namespace, settings: Settings) -> int:
     kind = "reader" if arguments.reader else "site"
     try:
         secret = sys.stdin.buffer.read().decode("ascii").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise UsageError("standard input must be a token of ASCII characters") from error
-    if arguments.check and not _exists(settings.database):
+    if arguments.check and not _exists(settings.state.database):
         wanted_digests({arguments.name: secret})
         change = "created"
     else:
-        change = Tokens(Database(settings.database)).put(arguments.name, secret, kind, check=arguments.check)
+        change = Tokens(Database(settings.state.database)).put(arguments.name, secret, kind, check=arguments.check)
     print(json.dumps({"change": change}))
     return 0
 
 
-def _token_revoke(arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
-    Tokens(Database(settings.database)).revoke(arguments.name)
+def _token_revoke(arguments: argparse.Namespace, settings: Settings) -> int:
+    Tokens(Database(settings.state.database)).revoke(arguments.name)
     print(f"revoked: {arguments.name}")
     return 0
 
 
-def _token_list(arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
-    rows = Tokens(Database(settings.database)).rows()
+def _token_list(arguments: argparse.Namespace, settings: Settings) -> int:
+    rows = Tokens(Database(settings.state.database)).rows()
     print(json.dumps(rows, indent=2) if arguments.json else token_table(rows, time.time()))
     return 0
 
 
-def _token_sync(arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
+def _token_sync(arguments: argparse.Namespace, settings: Settings) -> int:
     wanted = parse_sites(sys.stdin.buffer.read())
-    if arguments.check and not _exists(settings.database):
+    if arguments.check and not _exists(settings.state.database):
         found = {"created": sorted(wanted), "changed": [], "revoked": []}
     else:
-        found = Tokens(Database(settings.database)).install(wanted, "site", "role", check=arguments.check)
+        found = Tokens(Database(settings.state.database)).install(wanted, "site", "role", check=arguments.check)
     print(json.dumps(found))
     return 0
 
 
-def _lease_limits(arguments: argparse.Namespace, settings: Settings, _user: str) -> int:
+def _lease_limits(arguments: argparse.Namespace, settings: Settings) -> int:
     wanted = parse_sites(sys.stdin.buffer.read(), "jobs")
-    if arguments.check and not _exists(settings.database):
+    if arguments.check and not _exists(settings.state.database):
         found = {"changed": sorted(wanted), "removed": []}
     else:
-        found = LeaseLimits(Database(settings.database)).install(wanted, check=arguments.check)
+        found = LeaseLimits(Database(settings.state.database)).install(wanted, check=arguments.check)
     print(json.dumps(found))
     return 0
 
@@ -190,15 +190,30 @@ def used(last_used: int | None, now: float) -> str:
     return f"{hours // 24} d" if hours < 1000 * 24 else f"{hours // 24 // 365} y"
 
 
+def _file_of(url: str) -> Path | None:
+    """Return the SQLite file of the database at `url`; None for a database server. Raise ConfigError."""
+    parsed = parse_url(url)
+    if parsed.get_backend_name() != "sqlite" or parsed.database is None:
+        return None
+    return Path(parsed.database).absolute()
+
+
 def _exists(url: str) -> bool:
     """Return whether the database exists, without making its file."""
-    file = privileges.file_of(url)
+    file = _file_of(url)
     return file is None or file.exists()
 
 
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
 def _advice(error: Exception) -> str:
-    denied = isinstance(error.__cause__, PermissionError) and os.geteuid() != 0
-    return "; run this with sudo" if denied and "sudo" not in str(error) else ""
+    denied = isinstance(error.__cause__, PermissionError)
+    return "; run this as the service's user, with: sudo -u glidein-demand" if denied else ""
 
 
 def _failed(message: str, status: int = 2) -> int:
@@ -217,7 +232,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", default=DEFAULT_CONFIG, help=f"configuration file ({DEFAULT_CONFIG})")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _command(commands, "serve", _serve, "run the server")
-    _command(commands, "check", _check, "check the configuration and the access to the database, change nothing")
+    _command(commands, "check", _check, "check the configuration")
     pause = _command(commands, "pause", _pause, "set every lease to zero, so that no more glideins are submitted")
     pause.add_argument("--reason", default="", metavar="TEXT", help="shown on the status page")
     pause.add_argument("--show", action="store_true", help="only print the state as JSON")

@@ -1,23 +1,19 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The configuration file: its settings, their checks, and one-line errors."""
+"""The configuration file: a msgspec Struct per section has its settings, their defaults and their limits."""
 
 from __future__ import annotations
 
 import difflib
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable
+from typing import Annotated, Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import Meta
 
 from .values import NAME
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 
 DEFAULT_CONFIG = "/etc/glidein-demand/config.toml"
 
@@ -30,194 +26,109 @@ class UnusableError(ConfigError):
     """A file or service that a setting names cannot be used now; a later start may succeed."""
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The checked settings. Times are seconds, steps are MiB; an empty string means "not set"."""
+_NODE = r"[A-Za-z0-9_-]+"
+Port = Annotated[int, Meta(ge=1, le=65535)]
+Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]*\Z")]
+Word = Annotated[str, Meta(pattern=r"^[^\s\x00-\x1f\x7f]+\Z")]
+Vo = Annotated[str, Meta(pattern=f"^{NAME.pattern}")]
+Attribute = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\Z")]
+Attributes = Annotated[
+    tuple[Attribute, ...], Meta(description="a list of ClassAd attribute names (letters, digits, underscores)")
+]
 
-    bind: str
-    port: int
-    threads: int
-    max_body_bytes: int
-    max_sites: int
-    reading: str
-    allow_anonymous_monitoring: bool
-    paused: bool
-    behind_proxy: bool
-    max_connections: int
-    max_requests_per_minute: int
-    max_lease_seconds: int
-    database: str
-    keep_history_days: int
-    collector: str
-    schedds: tuple[str, ...]
-    users: tuple[str, ...]
-    constraint: str
-    attributes: tuple[str, ...]
-    runtime_attributes: tuple[str, ...]
-    vo: str
-    token_vos: dict[str, str]
-    refresh_seconds: int
-    query_timeout_seconds: int
-    stale_seconds: int
-    silent_seconds: int
-    forget_seconds: int
-    job_history_seconds: int
-    memory_step_mb: int
-    memory_usage_step_mb: int
-    disk_step_mb: int
-    disk_usage_step_mb: int
-    graphite_server: str
-    graphite_prefix: str
-    graphite_anonymous_clients: bool
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A section. Times are seconds; an empty text means "not set". Descriptions are parts of error messages."""
+
+
+class ServerSettings(Section, frozen=True):
+    """The section [server]."""
+
+    bind: Annotated[Word, Meta(description="an address of this host, or * for all of IPv4 and IPv6")] = "0.0.0.0"  # noqa: S104
+    port: Port = 11001
+    threads: Annotated[int, Meta(ge=1, le=256)] = 8
+    reading: Annotated[Literal["open", "token"], Meta(description="'open' or 'token'")] = "open"
+    allow_anonymous_monitoring: bool = True
+    max_connections: Annotated[int, Meta(ge=1, le=100000)] = 500
+
+
+class PoolSettings(Section, frozen=True):
+    """The section [pool]."""
+
+    collector: Annotated[
+        Line, Meta(description="host or host:port, or empty for this host's HTCondor configuration")
+    ] = ""
+    schedds: Annotated[
+        tuple[Word, ...],
+        Meta(description="a list of schedd names as condor_status -schedd shows them; [] is all of the pool"),
+    ] = ()
+    users: Annotated[
+        tuple[Word, ...], Meta(description="a list of user names, with or without @domain; [] is all")
+    ] = ()
+    constraint: Annotated[Line, Meta(description="a ClassAd expression, or empty")] = ""
+    attributes: Attributes = ()
+    runtime_attributes: Attributes = ("AllowedExecuteDuration", "AllowedJobDuration")
+    vo: Annotated[
+        str,
+        Meta(pattern=rf"^(?:{NAME.pattern})?\Z", description="the name of a VO (letters, digits, and .-_), or empty"),
+    ] = ""
+    token_vos: Annotated[dict[Word, Vo], Meta(description="a table of {issuer of tokens = name of a VO}")] = {}
+    # Cycles refuse demand that is older than 900 s, and the guard counts readings of 300 s.
+    refresh_seconds: Annotated[int, Meta(ge=1, le=300)] = 300
+    query_timeout_seconds: Annotated[int, Meta(ge=1, le=3600)] = 60
+    silent_seconds: Annotated[int, Meta(ge=60, le=2592000)] = 3600
+    job_history_seconds: Annotated[int, Meta(ge=0, le=86400)] = 300
+
+
+class StateSettings(Section, frozen=True):
+    """The section [state]."""
+
+    database: str = "sqlite:////var/lib/glidein-demand/state.db"
+    keep_history_days: Annotated[int, Meta(ge=7, le=3660)] = 400
+
+
+class MetricsSettings(Section, frozen=True):
+    """The section [metrics]."""
+
+    graphite_server: Annotated[
+        str,
+        Meta(
+            # An IPv6 address has more than one colon, so that host:port is invalid.
+            pattern=r"^(?:[A-Za-z0-9._-]*|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*)\Z",
+            description="the name or address of a host, or empty to send nothing; graphite_port is its port",
+        ),
+    ] = ""
+    graphite_port: Port = 2003
+    graphite_prefix: Annotated[
+        str,
+        Meta(
+            pattern=rf"^{_NODE}(\.{_NODE})*\Z", description="names of letters, digits, '_' and '-', separated by dots"
+        ),
+    ] = "glidein"
+
+
+class Settings(Section, frozen=True):
+    """The checked settings."""
+
+    server: ServerSettings = ServerSettings()
+    pool: PoolSettings = PoolSettings()
+    state: StateSettings = StateSettings()
+    metrics: MetricsSettings = MetricsSettings()
 
     @property
     def max_age_seconds(self) -> int:
-        """Return the age in seconds from which a result is stale: `stale_seconds`, or three missed refreshes."""
-        return self.stale_seconds or max(3 * self.refresh_seconds, 60)
-
-
-@dataclass(frozen=True)
-class _Rule:
-    default: Any
-    allowed: str
-    accepts: Callable[[Any], bool]
-
-
-def _integer(default: int, low: int, high: int) -> _Rule:
-    # Python counts bool as int; a configuration file must not.
-    return _Rule(
-        default,
-        f"an integer from {low} to {high}",
-        lambda value: isinstance(value, int) and not isinstance(value, bool) and low <= value <= high,
-    )
-
-
-def _line(default: str, allowed: str) -> _Rule:
-    return _Rule(default, allowed, lambda value: isinstance(value, str) and value.isprintable())
-
-
-def _flag(default: bool) -> _Rule:
-    return _Rule(default, "true or false", lambda value: isinstance(value, bool))
-
-
-def _choice(default: str, *others: str) -> _Rule:
-    allowed = (default, *others)
-    return _Rule(default, " or ".join(map(repr, allowed)), lambda value: value in allowed)
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str) and value != "" and value.isprintable() and " " not in value
-
-
-def _is_vo(value: Any) -> bool:
-    return isinstance(value, str) and NAME.match(value) is not None
-
-
-def _words(default: tuple[str, ...], allowed: str) -> _Rule:
-    return _Rule(default, allowed, lambda value: isinstance(value, list) and all(map(_is_word, value)))
-
-
-def _attribute_names(default: tuple[str, ...]) -> _Rule:
-    return _Rule(
-        default,
-        "a list of ClassAd attribute names (letters, digits, underscores)",
-        lambda value: isinstance(value, list) and all(isinstance(name, str) and name.isidentifier() for name in value),
-    )
-
-
-_GRAPHITE_NODE = r"[A-Za-z0-9_-]+"
-_GRAPHITE_PREFIX = re.compile(rf"{_GRAPHITE_NODE}(\.{_GRAPHITE_NODE})*")
-GRAPHITE_PORT = 2003
-"""The default port of Graphite's plaintext protocol."""
-
-
-def host_and_port(address: str, default_port: int) -> tuple[str, int]:
-    """Return the host and the port of "host", "host:port" or "[IPv6 address]:port". Raise ValueError."""
-    found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::([0-9]{1,5}))?", address)
-    port = int(found[3] or default_port) if found else 0
-    if found is None or not 1 <= port <= 65535:
-        raise ValueError(f"{address!r} is not host or host:port")
-    return found[1] or found[2], port
-
-
-def _is_graphite_server(value: Any) -> bool:
-    if not isinstance(value, str):
-        return False
-    try:
-        return value == "" or bool(host_and_port(value, GRAPHITE_PORT))
-    except ValueError:
-        return False
-
-
-RULES: dict[str, dict[str, _Rule]] = {
-    "server": {
-        "bind": _Rule("0.0.0.0", "an address of this host, or * for all of IPv4 and IPv6", _is_word),  # noqa: S104
-        "port": _integer(11001, 1, 65535),
-        "threads": _integer(8, 1, 256),
-        "max_body_bytes": _integer(1024 * 1024, 1024, 64 * 1024 * 1024),
-        "max_sites": _integer(1000, 1, 100000),
-        "reading": _choice("open", "token"),
-        "allow_anonymous_monitoring": _flag(True),
-        "paused": _flag(False),
-        "behind_proxy": _flag(False),
-        "max_connections": _integer(500, 1, 100000),
-        "max_requests_per_minute": _integer(600, 1, 1000000),
-        "max_lease_seconds": _integer(86400, 60, 2592000),
-    },
-    "pool": {
-        "collector": _line("", "host or host:port, or empty for this host's HTCondor configuration"),
-        "schedds": _words((), "a list of schedd names as condor_status -schedd shows them; [] is all of the pool"),
-        "users": _words((), "a list of user names, with or without @domain; [] is all"),
-        "constraint": _line("", "a ClassAd expression, or empty"),
-        "attributes": _attribute_names(()),
-        "runtime_attributes": _attribute_names(("AllowedExecuteDuration", "AllowedJobDuration")),
-        "vo": _Rule(
-            "", "the name of a VO (letters, digits, and .-_), or empty", lambda value: value == "" or _is_vo(value)
-        ),
-        "token_vos": _Rule(
-            {},
-            "a table of {issuer of tokens = name of a VO}",
-            lambda value: isinstance(value, dict) and all(map(_is_word, value)) and all(map(_is_vo, value.values())),
-        ),
-        # Cycles refuse demand that is older than 900 s, and the guard counts readings of 300 s.
-        "refresh_seconds": _integer(300, 1, 300),
-        "query_timeout_seconds": _integer(60, 1, 3600),
-        "stale_seconds": _integer(0, 0, 604800),
-        "silent_seconds": _integer(3600, 60, 2592000),
-        "forget_seconds": _integer(86400, 60, 31536000),
-        "job_history_seconds": _integer(300, 0, 86400),
-    },
-    "rounding": {
-        "memory_step_mb": _integer(1, 1, 1024 * 1024),
-        "memory_usage_step_mb": _integer(128, 1, 1024 * 1024),
-        "disk_step_mb": _integer(1, 1, 1024 * 1024),
-        "disk_usage_step_mb": _integer(1024, 1, 1024 * 1024),
-    },
-    "state": {
-        "database": _line("sqlite:////var/lib/glidein-demand/state.db", "a database URL such as sqlite:////path"),
-        "keep_history_days": _integer(400, 7, 3660),
-    },
-    "metrics": {
-        "graphite_server": _Rule(
-            "", f"host or host:port (default port {GRAPHITE_PORT}), or empty to send nothing", _is_graphite_server
-        ),
-        "graphite_prefix": _Rule(
-            "pyglidein",
-            "names of letters, digits, '_' and '-', separated by dots",
-            lambda value: isinstance(value, str) and _GRAPHITE_PREFIX.fullmatch(value) is not None,
-        ),
-        "graphite_anonymous_clients": _flag(False),
-    },
-}
+        """Return the age in seconds from which a result is stale: three missed refreshes."""
+        return max(3 * self.pool.refresh_seconds, 60)
 
 
 def load(path: Path) -> Settings:
-    """Read and check the configuration file at `path`; raise ConfigError, with one line, if it is invalid."""
+    """Read and check the configuration file at `path`, "-" for standard input; raise ConfigError, with one line."""
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = sys.stdin.buffer.read().decode() if str(path) == "-" else path.read_text(encoding="utf-8")
+        data = msgspec.toml.decode(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not a TOML file: {_one_line(error)}") from error
     try:
         return parse(data)
@@ -227,31 +138,30 @@ def load(path: Path) -> Settings:
 
 def parse(data: dict[str, Any]) -> Settings:
     """Check a parsed configuration file, and return its settings with defaults for missing ones."""
-    _reject_unknown("section", "", data, RULES)
-    values: dict[str, Any] = {}
-    for section, rules in RULES.items():
-        given = data.get(section, {})
-        if not isinstance(given, dict):
-            raise ConfigError(f"{section} = {_shown(given)}: must be a section [{section}]")
-        _reject_unknown("setting", f"{section}.", given, rules)
-        for name, rule in rules.items():
-            value = given.get(name, rule.default)
-            if name in given and not rule.accepts(value):
-                raise ConfigError(f"{section}.{name} = {_shown(value)}: must be {rule.allowed}")
-            values[name] = tuple(value) if isinstance(value, list) else value
-    return Settings(**values)
+    try:
+        # Ansible's templates may make text of numbers and booleans, which is accepted.
+        return msgspec.convert(data, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_one_line(_described(str(error), data))) from error
 
 
-def _reject_unknown(kind: str, prefix: str, given: dict[str, Any], known: dict[str, Any]) -> None:
-    for name in given:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {prefix}{close[0]}?" if close else f"known: {', '.join(sorted(known))}"
-            raise ConfigError(f"{prefix}{name}: unknown {kind}; {hint}")
-
-
-def _shown(value: Any) -> str:
-    return _one_line(repr(value))[:200]
+def _described(message: str, data: dict[str, Any]) -> str:
+    """Return msgspec's message about `data` with the setting's name and value, and what is expected."""
+    place = re.search(r" - at (?:`key` in )?`\$\.(\w+)(?:\.(\w+))?[^`]*`\Z", message)
+    section, setting = (place[1], place[2]) if place else ("", None)
+    kind = get_type_hints(Settings)[section] if section else Settings
+    unknown = re.match(r"Object contains unknown field `(.*?)`(?: - at `|\Z)", message, re.DOTALL)
+    if unknown:
+        known, prefix = kind.__struct_fields__, f"{section}." if section else ""
+        close = difflib.get_close_matches(unknown[1], known, n=1)
+        hint = f"did you mean {prefix}{close[0]}?" if close else f"known: {', '.join(sorted(known))}"
+        return f"{prefix}{unknown[1]}: unknown {'setting' if section else 'section'}; {hint}"
+    if setting is None:
+        return f"{section} = {repr(data[section])[:200]}: must be a section [{section}]"
+    rules = getattr(get_type_hints(kind, include_extras=True)[setting], "__metadata__", ())
+    expected = next((rule.description for rule in rules if rule.description), None)
+    reason = f"must be {expected}" if expected else message.partition(" - at ")[0]
+    return f"{section}.{setting} = {repr(data[section][setting])[:200]}: {reason}"
 
 
 def _one_line(value: object) -> str:

@@ -98,7 +98,7 @@ class HistoryRecorder:
         snapshot = server.pool_state.snapshot()
         age = settings.max_age_seconds
         pool = pool_record(snapshot.results.demand(), snapshot.supply, now, age)
-        sites = site_records(server.reports.reports(), snapshot.supply, now, settings.silent_seconds, age)
+        sites = site_records(server.reports.reports(), snapshot.supply, now, settings.pool.silent_seconds, age)
         return server.history.record(now, pool, sites)
 
 

@@ -72,7 +72,7 @@ class Refresher:
 
     def read_waits(self) -> None:
         """Read from each schedd how long the jobs waited that have ended since the last call, and store that."""
-        if not self._schedds_read.wait(self._settings.job_history_seconds):
+        if not self._schedds_read.wait(self._settings.pool.job_history_seconds):
             return
         history = self._server.history
         for schedd in self._schedds:
@@ -104,7 +104,7 @@ class Refresher:
         """Read the pool's schedds from the collector. If that fails, keep those of the last refresh."""
         try:
             found = self._run(schedds_query(self._settings))
-            self._schedds, missing = schedds.select(found["schedds"], self._settings.schedds)
+            self._schedds, missing = schedds.select(found["schedds"], self._settings.pool.schedds)
             self._pool_state.store_gateways(found.get("gateways", ()))
         except Exception as error:  # noqa: BLE001 - as in _store_demand
             message = self._log_change(COLLECTOR, error)
@@ -165,7 +165,7 @@ class Refresher:
             stored.add(found, now)
 
     def _run(self, query: dict[str, Any]) -> dict[str, Any]:
-        return self._server.queries.run(query, self._settings.query_timeout_seconds)
+        return self._server.queries.run(query, self._settings.pool.query_timeout_seconds)
 
     def _log_change(self, source: str, error: Exception | str) -> str:
         """Log the first of equal failures of a source, and its recovery; return the failure as one line."""

@@ -8,16 +8,14 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Callable
+from typing import Callable
 
 from .config import Settings
-from .graphite_exporter import GraphiteExporter
 from .periodic import Every
 from .pool.job_lookup import JobLookup
 from .pool.pool_state import PoolState
 from .pool.queries import Queries
 from .pool.requested_attributes import RequestedAttributes
-from .rate_limit import RateLimit
 from .result_cache import ResultCache
 from .store.anonymous import AnonymousClients
 from .store.core_hours import CoreHours
@@ -51,19 +49,19 @@ class Server:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self.settings = settings
         self.clock = clock
-        self.database = database = Database(settings.database)
+        self.database = database = Database(settings.state.database)
         self.watch = Watch(database)
         self.leases = Leases(database, clock)
         self.lease_limits = LeaseLimits(database)
         self.site_owners = SiteOwners(database, clock)
         self.tokens = Tokens(database, clock)
         self.pause = Pause(database, clock)
-        self.reports = Reports(database, settings.max_sites, clock)
+        self.reports = Reports(database, clock=clock)
         self.anonymous = AnonymousClients()
         self.glideins = Glideins(database, clock)
         self.ended_glideins = EndedGlideins(database, clock)
-        self.core_hours = CoreHours(database, clock, settings.keep_history_days, settings.refresh_seconds)
-        self.history = History(database, clock, settings.keep_history_days)
+        self.core_hours = CoreHours(database, clock, settings.state.keep_history_days, settings.pool.refresh_seconds)
+        self.history = History(database, clock, settings.state.keep_history_days)
         self.machine_ads = MachineAds(database, clock)
         self.passed_over = PassedOverGroups(database)
 
@@ -72,23 +70,14 @@ class Server:
         self.pool_state = PoolState(settings, clock)
         self.requested_attributes = RequestedAttributes(clock)
 
-        self.rate = RateLimit(settings.max_requests_per_minute)
         self.calls: Counter[tuple[str, str]] = Counter()
         """The JSON-RPC calls by (method, "ok" or "error"); see methods.call."""
         # Each has its own lock: get_demand does not wait while a supply is computed.
         self.demand_cache, self.supply_cache = ResultCache(), ResultCache()
         self.history_cache, self.usage_cache = ResultCache(), ResultCache()
-        self.graphite = GraphiteExporter(
-            settings, self.reports.reports, self.reports.monitoring, lambda: self.anonymous.monitoring(clock())
-        )
+        self.graphite_sends: Counter[str] = Counter()
+        """The sends to Graphite by "ok" or "error"."""
         self._threads: list[Every] = []
-
-    def paused(self) -> dict[str, Any]:
-        """Return {"paused", "since", "reason", "by"}: paused by the operator's command or by the configuration."""
-        state = self.pause.state()
-        if self.settings.paused and not state["paused"]:
-            return {"paused": True, "since": None, "reason": "server.paused = true", "by": "configuration"}
-        return state
 
     def start(self, threads: Iterable[Every]) -> None:
         """Start the periodic work; see background.threads."""

@@ -5,9 +5,13 @@
 from __future__ import annotations
 
 import logging
+import os
+from pathlib import Path
+
+import flask
 
 from . import __version__, background
-from .config import ConfigError, Settings
+from .config import DEFAULT_CONFIG, ConfigError, Settings, load
 from .pool.queries import QueryError
 from .pool.queries import run as run_query
 from .server import Server
@@ -20,12 +24,12 @@ log = logging.getLogger(__name__)
 
 def check(settings: Settings) -> None:
     """Raise ConfigError if the constraint in `settings` is invalid. Open neither database nor port."""
-    if settings.constraint:
+    if settings.pool.constraint:
         try:
-            run_query({"type": "check", "constraint": settings.constraint}, settings.query_timeout_seconds)
+            run_query({"type": "check", "constraint": settings.pool.constraint}, settings.pool.query_timeout_seconds)
         except QueryError as error:
             raise ConfigError(
-                f"pool.constraint = {settings.constraint!r}: {error}; must be a ClassAd expression, or empty"
+                f"pool.constraint = {settings.pool.constraint!r}: {error}; must be a ClassAd expression, or empty"
             ) from error
 
 
@@ -42,13 +46,25 @@ def run(settings: Settings) -> int:
         http = HttpServer(app, settings)
         log.info(
             "version %s listens on %s:%s, refresh every %s s",
-            __version__, settings.bind, settings.port, settings.refresh_seconds,
+            __version__, settings.server.bind, settings.server.port, settings.pool.refresh_seconds,
         )  # fmt: skip
         server.start(background.threads(server, on_lost=lambda: http.stop(1)))
         http.run()
     finally:
         server.stop()
     return http.status
+
+
+def wsgi() -> flask.Flask:
+    """Return the application for a WSGI runner with one process and several threads; its periodic work runs.
+
+    The environment variable GLIDEIN_DEMAND_CONFIG names the configuration file. If the database is lost, the process
+    ends with status 1.
+    """
+    app = create_app(load(Path(os.environ.get("GLIDEIN_DEMAND_CONFIG", DEFAULT_CONFIG))))
+    server: Server = app.extensions[EXTENSION]
+    server.start(background.threads(server, on_lost=lambda: os._exit(1)))
+    return app
 
 
 def log_to_stderr() -> None:

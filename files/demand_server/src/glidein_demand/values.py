@@ -12,6 +12,12 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 MAX_WHOLE = 2**53
 """The largest whole number that is accepted: every JSON reader stores numbers up to it exactly."""
 
+MAX_SITES = 1000
+"""The most sites that may report, or whose glideins are counted."""
+
+MAX_BODY_BYTES = 1024 * 1024
+"""The size of the largest request. The role's proxy has the same limit."""
+
 Key = tuple[str, str, str]
 """Site, entry, shape."""
 

@@ -53,7 +53,7 @@ _FALL, _JUMP = "fall", "jump"
 # Large submissions multiply the demand by ten, and a small demand by more. Beyond these, an error is more likely.
 _JUMP_FACTOR = 100
 _JUMP_LEAST = 100
-# The longest interval in which the demand server reads the pool (demand_server_refresh_seconds).
+# The longest interval in which the demand server reads the pool (its setting pool.refresh_seconds).
 _READING_S = 300
 
 # Fewer missing glideins than this have many possible causes, and ordering them again does little harm.

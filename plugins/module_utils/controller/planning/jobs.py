@@ -327,5 +327,5 @@ def unreported_hint(names: List[str], reported: List[str]) -> str:
     listed = ", ".join(missing)
     return (
         f"; the demand server does not report {listed} of jobs yet: it does so from its next reading on if a cycle "
-        f"with a token has requested it, or with {listed} in demand_server_attributes"
+        f"with a token has requested it, or with {listed} in pool.attributes of demand_server_settings"
     )

@@ -69,9 +69,7 @@ def read_history(query: Mapping[str, Any], history: Callable[[str, list[str], in
 
 
 def _facts(ad: classad2.ClassAd, place: str, query: Mapping[str, Any], groups_of: Callable[..., Any]) -> dict[str, Any]:
-    groups, unreadable = groups_of(
-        [ad], jobs.Rounding(**query["rounding"]), query["attributes"], query["runtime_attributes"]
-    )
+    groups, unreadable = groups_of([ad], query["attributes"], query["runtime_attributes"])
     return {
         **_values(ad),
         "place": place,

@@ -60,7 +60,7 @@ class JobLookup:
         self._settings = settings
         self.run_query = run_query
         self._free = threading.BoundedSemaphore(MAX_LOOKUPS)
-        self._timeout_s = min(MAX_TIMEOUT_S, settings.query_timeout_seconds)
+        self._timeout_s = min(MAX_TIMEOUT_S, settings.pool.query_timeout_seconds)
 
     def find(self, name: JobName, divided_by: Mapping[str, Iterable[str]]) -> dict[str, Any]:
         """Return {"found": [(schedd, facts of job_facts.read)], "errors": {schedd: text}, "schedds": [names]}.
@@ -97,7 +97,7 @@ class JobLookup:
             rows = self.run_query(schedds_query(self._settings), self._timeout_s)["schedds"]
         except QueryError as error:
             raise LookupFailedError(f"the collector: {error}") from error
-        return schedds.select(rows, self._settings.schedds)[0]
+        return schedds.select(rows, self._settings.pool.schedds)[0]
 
     def _run_all(self, queries: list[dict[str, Any]]) -> tuple[list[tuple[str, Any]], dict[str, str]]:
         """Return ([(schedd, facts)] of the schedds that have the job, {schedd: error})."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import classad2
@@ -36,6 +35,12 @@ IDLE = f"JobStatus == 1 && {VANILLA} && (JobCoolDownExpiration is undefined || J
 
 REQUESTS = ("RequestCpus", "RequestMemory", "RequestDisk", "RequestGPUs")
 _REQUESTS = frozenset(name.lower() for name in REQUESTS)
+
+MEMORY_USAGE_STEP_MB = 128
+DISK_USAGE_STEP_MB = 1024
+"""The steps in MiB to which requests that come from a measurement are rounded up, as HTCondor's default requests do.
+Measurements differ from job to job. Other requests are rounded up to whole MiB: the steps in which a startd divides its
+machine apply to the remaining resources, not to whether a job fits an empty machine."""
 
 # Measurements of single jobs. HTCondor's default requests are expressions of them.
 _MEASURED = frozenset(
@@ -73,22 +78,6 @@ class UnreadableError(Exception):
         shown = "error" if value is classad2.Value.Error else "undefined" if value is None else value
         super().__init__(f"{attribute} is {shown}")
         self.attribute = attribute
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """Steps in MiB for rounding up requests.
-
-    `memory_mb` and `disk_mb` are for requests that the user stated. By default these are not rounded: the steps in
-    which a startd divides its machine apply to the remaining resources, not to whether a job fits an empty machine.
-    `memory_usage_mb` and `disk_usage_mb` are for requests that come from a measurement, such as HTCondor's defaults,
-    MemoryUsage and DiskUsage. Measurements differ from job to job.
-    """
-
-    memory_mb: int = 1
-    memory_usage_mb: int = 128
-    disk_mb: int = 1
-    disk_usage_mb: int = 1024
 
 
 def constraint(extra: str, users: Iterable[str] = (), part: tuple[int, int] = (0, 1)) -> str:
@@ -148,7 +137,6 @@ def projection(extra: str, attributes: Iterable[str], runtime_attributes: Iterab
 
 def demand_groups(
     rows: Iterable[Mapping[str, Any]],
-    rounding: Rounding,
     attributes: Collection[str] = (),
     runtime_attributes: Collection[str] = (),
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -161,7 +149,7 @@ def demand_groups(
     unreadable: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
         try:
-            groups.append(demand_group(row, rounding, attributes, runtime_attributes))
+            groups.append(demand_group(row, attributes, runtime_attributes))
         except UnreadableError as error:
             known = unreadable.setdefault(
                 (error.attribute, str(error)),
@@ -172,12 +160,12 @@ def demand_groups(
 
 
 def demand_group(
-    row: Mapping[str, Any], rounding: Rounding, attributes: Collection[str], runtime_attributes: Collection[str]
+    row: Mapping[str, Any], attributes: Collection[str], runtime_attributes: Collection[str]
 ) -> dict[str, Any]:
     """Return the group of one row. Raise UnreadableError if a request has an invalid value."""
     count = _count(row)
-    memory_step = rounding.memory_usage_mb if _is_measured(row, "RequestMemory") else rounding.memory_mb
-    disk_step = rounding.disk_usage_mb if _is_measured(row, "RequestDisk") else rounding.disk_mb
+    memory_step = MEMORY_USAGE_STEP_MB if _is_measured(row, "RequestMemory") else 1
+    disk_step = DISK_USAGE_STEP_MB if _is_measured(row, "RequestDisk") else 1
     gpus = max(0, math.ceil(_number(row, "RequestGPUs", 0)))
     by_machine = [name for name in (*REQUESTS, *runtime_attributes) if _depends_on_machine(row, name)]
     values, expressions = _attributes(row, attributes, by_machine)

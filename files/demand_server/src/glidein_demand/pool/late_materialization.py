@@ -51,7 +51,6 @@ def unmaterialized_jobs(ad: classad2.ClassAd) -> tuple[int, int]:
 
 def demand_groups(
     ads: Iterable[classad2.ClassAd],
-    rounding: jobs.Rounding,
     attributes: Collection[str],
     runtime_attributes: Collection[str],
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -67,7 +66,7 @@ def demand_groups(
             continue
         first = f"{ad['ClusterId']}.{ad['JobMaterializeNextProcId']}"
         ad["JobCount"], ad["JobIds"] = startable + waiting, first
-        rows, not_readable = jobs.demand_groups([ad], rounding, attributes, runtime_attributes)
+        rows, not_readable = jobs.demand_groups([ad], attributes, runtime_attributes)
         unreadable += not_readable
         for group in rows:
             users = {user: startable for user in group["users"] if startable}

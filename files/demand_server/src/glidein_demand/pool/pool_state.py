@@ -15,6 +15,8 @@ from ..config import Settings
 from . import gateways, supply
 from .query_results import QueryResults, ScheddResult, ScheddState
 
+FORGET_S = 86400
+"""The time in seconds that a schedd's demand is kept after the collector has lost the schedd."""
 GONE = "the collector has no schedd of this name"
 
 
@@ -37,7 +39,6 @@ class PoolState:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         self._lock = threading.Lock()
         self._max_age_s = settings.max_age_seconds
-        self._forget_s = settings.forget_seconds
         self._clock = clock
         self._schedds: dict[str, ScheddState] = {}
         self._error: str | None = None
@@ -79,7 +80,7 @@ class PoolState:
     def store_schedds(self, present: Collection[str], missing: Iterable[str] = ()) -> list[str]:
         """Store the collector's schedds: `present` are queried, `missing` are configured but not in the collector.
 
-        Other schedds that have a result count as failed, and are removed after `forget_seconds`. Return the names of
+        Other schedds that have a result count as failed, and are removed after FORGET_S. Return the names of
         all schedds that are not in the collector and are not removed yet.
         """
         now, missing = self._clock(), set(missing)
@@ -93,7 +94,7 @@ class PoolState:
                 if state.as_of is None and name not in missing:
                     continue  # without a result, and not configured
                 since = now if state.gone_since is None else state.gone_since
-                if now - since < self._forget_s:
+                if now - since < FORGET_S:
                     kept[name] = replace(state, gone_since=since, error=GONE)
             if kept != self._schedds or self._error is not None:
                 self._schedds, self._error = kept, None
@@ -103,7 +104,7 @@ class PoolState:
     def store_gateways(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Store the collector's gateways (gateways.from_ads)."""
         with self._lock:
-            merged = gateways.merge(self._snapshot.gateways, rows, self._clock(), self._forget_s)
+            merged = gateways.merge(self._snapshot.gateways, rows, self._clock(), FORGET_S)
             if merged != self._snapshot.gateways:
                 self._snapshot = replace(self._snapshot, gateways=merged)
 

@@ -115,7 +115,7 @@ def one_line(text: object) -> str:
 
 def schedds_query(settings: Settings) -> dict[str, Any]:
     """Return the query of the collector for the pool's schedds."""
-    return {"type": "schedds", "collector": settings.collector}
+    return {"type": "schedds", "collector": settings.pool.collector}
 
 
 def demand_queries(
@@ -133,17 +133,11 @@ def demand_queries(
         "type": "demand",
         "schedd": schedd["name"],
         "address": schedd["address"],
-        "constraint": settings.constraint,
-        "users": list(settings.users),
-        "attributes": list(settings.attributes),
-        "runtime_attributes": list(settings.runtime_attributes),
+        "constraint": settings.pool.constraint,
+        "users": list(settings.pool.users),
+        "attributes": list(settings.pool.attributes),
+        "runtime_attributes": list(settings.pool.runtime_attributes),
         "requested_attributes": list(requested_attributes),
-        "rounding": {
-            "memory_mb": settings.memory_step_mb,
-            "memory_usage_mb": settings.memory_usage_step_mb,
-            "disk_mb": settings.disk_step_mb,
-            "disk_usage_mb": settings.disk_usage_step_mb,
-        },
     }
     parts = schedds.number_of_parts(schedd["idle"], by_requirements, PROCESSORS)
     return [{**query, "part": [number, parts]} for number in range(parts)]
@@ -151,13 +145,13 @@ def demand_queries(
 
 def limits_query(settings: Settings) -> dict[str, Any]:
     """Return the query of the negotiator for its limits on running jobs."""
-    return {"type": "limits", "collector": settings.collector}
+    return {"type": "limits", "collector": settings.pool.collector}
 
 
 def supply_query(settings: Settings, now: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the query of the collector for the pool's machines. parameters: further ones of supply.read."""
-    query = {"type": "supply", "collector": settings.collector, "now": now, "max_sites": settings.max_sites}
-    return {**query, "vo": settings.vo, "token_vos": settings.token_vos, **parameters}
+    query = {"type": "supply", "collector": settings.pool.collector, "now": now}
+    return {**query, "vo": settings.pool.vo, "token_vos": settings.pool.token_vos, **parameters}
 
 
 def waits_query(settings: Settings, schedd: Mapping[str, Any], since: Any) -> dict[str, Any]:
@@ -166,8 +160,8 @@ def waits_query(settings: Settings, schedd: Mapping[str, Any], since: Any) -> di
         "type": "waits",
         "schedd": schedd["name"],
         "address": schedd["address"],
-        "constraint": settings.constraint,
-        "users": list(settings.users),
+        "constraint": settings.pool.constraint,
+        "users": list(settings.pool.users),
         "since": since,
     }
 

@@ -96,7 +96,6 @@ def read_demand(query: dict[str, Any], schedd: Any) -> dict[str, Any]:
     """
     extra, users, part = query["constraint"], query["users"], tuple(query["part"])
     attributes, runtime = query["attributes"], query["runtime_attributes"]
-    rounding = jobs.Rounding(**query["rounding"])
     divided_by = list(dict.fromkeys([*attributes, *query.get("requested_attributes", ())]))
     about = schedd.own_counters() if part[0] == 0 else {}
     needed = jobs.references(extra) if extra else []
@@ -106,10 +105,10 @@ def read_demand(query: dict[str, Any], schedd: Any) -> dict[str, Any]:
         # Requested attributes must not make each job a separate group.
         divided_by, columns = attributes, jobs.projection(extra, attributes, runtime)
         rows, by_requirements = autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
-    groups, unreadable = jobs.demand_groups(rows, rounding, divided_by, runtime)
+    groups, unreadable = jobs.demand_groups(rows, divided_by, runtime)
     if about.get("JobsUnmaterialized", 1) and part[0] == 0:
         ads = schedd.clusters(late_materialization.constraint(extra, users))
-        more, not_readable = late_materialization.demand_groups(ads, rounding, divided_by, runtime)
+        more, not_readable = late_materialization.demand_groups(ads, divided_by, runtime)
         groups, unreadable = groups + more, unreadable + not_readable
     limit, running = about.get("MaxJobsRunning"), about.get("ShadowsRunning", 0)
     return {

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Callable
 
-from ..values import NAME, Key
+from ..values import MAX_SITES, NAME, Key
 from . import free_slots, job_cores, machine_ads, passed_over_detector
 from .identity import slot_owner, token_site
 from .slots import SIZE_KEYS, Size, Slot, claimed_cores, cores, free_size, positive_int, start_time, startd_name
@@ -29,9 +29,6 @@ MAX_SAMPLES = 50
 
 MAX_SHAPES_OF_A_SITE = 1000
 """Entries and shapes of one site. More names are probably invented; their slots count as other machines."""
-
-MAX_SITES = 1000
-"""The default of the query's "max_sites", which is server.max_sites."""
 
 MAX_PROBLEMS = 20
 
@@ -53,7 +50,7 @@ def read(query: Mapping[str, Any], fetch_ads: FetchAds) -> dict[str, Any]:
     """Return the result of `summarise`, and the INTERNAL_KEYS, as JSON values.
 
     query: "now" (epoch seconds); "token_sites": [name], MachineAds.token_sites; "sampled": the ads
-    that are not fetched, MachineAds.recent; "slot_states": those of the last result, {} at first; "max_sites"; "vo",
+    that are not fetched, MachineAds.recent; "slot_states": those of the last result, {} at first; "vo",
     "token_vos": the settings of these names. Only "now" is required.
     Internal keys: "slot_states" (free_slots.SlotStates); "samples": [{"site", "entry", "by_token", "ad": {attribute:
     scalar}}], for MachineAds.add; "glideins": the result of `registered`, for Glideins.registered; "empty_glideins":
@@ -67,7 +64,7 @@ def read(query: Mapping[str, Any], fetch_ads: FetchAds) -> dict[str, Any]:
     slots = [plain(ad, ATTRIBUTES) for ad in fetch_ads("Startd", "true", list(ATTRIBUTES))]
     names = free_slots.NEGOTIATOR_ATTRIBUTES
     negotiators = [plain(ad, names) for ad in fetch_ads("Negotiator", "true", list(names))]
-    pool = classify_slots(slots, query.get("token_sites", ()), query.get("max_sites", MAX_SITES))
+    pool = classify_slots(slots, query.get("token_sites", ()))
     slot_states = free_slots.update_slot_states(query.get("slot_states", {}), slots)
     by_entry = machine_ads.slots_to_fetch(pool.glideins, map(tuple, query.get("sampled", ())), MAX_SAMPLES)
     summary = summarise(pool, negotiators, slot_states, query["now"])
@@ -121,7 +118,7 @@ def classify_slots(slots: Iterable[Slot], token_sites: Collection[str], max_site
     for key in [key for key in pool.glideins if key[0] in too_many]:
         pool.others += pool.glideins.pop(key)
     if too_many:
-        problems = {f"{len(too_many)} sites more than server.max_sites = {max_sites} have machines": None, **problems}
+        problems = {f"{len(too_many)} sites more than {max_sites} have machines": None, **problems}
     pool.problems = list(problems)[:MAX_PROBLEMS]
     if len(problems) > MAX_PROBLEMS:
         pool.problems.append(f"and {len(problems) - MAX_PROBLEMS} more of this kind")

@@ -12,6 +12,7 @@ from typing import Any, Callable
 
 from sqlalchemy import Connection, Table, delete, func, select
 
+from ..values import MAX_SITES
 from . import schema
 from .database import Database, upsert
 
@@ -26,7 +27,7 @@ class Reports:
     Other processes may write: their rows are read at the start, and the row of a site when that site reports here.
     """
 
-    def __init__(self, db: Database, max_sites: int = 1000, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, db: Database, max_sites: int = MAX_SITES, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._max_sites = max_sites
         self._clock = clock
@@ -112,7 +113,7 @@ class Reports:
 
     def _check_room(self, connection: Connection, table: Table) -> None:
         if connection.execute(select(func.count()).select_from(table)).scalar_one() >= self._max_sites:
-            raise FullError(f"server.max_sites = {self._max_sites} sites are known already")
+            raise FullError(f"{self._max_sites} sites are known already")
 
 
 def overtaken(last: Mapping[str, Any], report: Mapping[str, Any]) -> bool:

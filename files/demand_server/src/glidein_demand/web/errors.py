@@ -8,8 +8,8 @@ import flask
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
+from ..values import MAX_BODY_BYTES
 from . import methods, responses
-from .current import current_server
 
 errors = flask.Blueprint("errors", __name__)
 
@@ -30,9 +30,8 @@ def method_not_allowed(error: MethodNotAllowed) -> flask.Response:
 
 @errors.app_errorhandler(RequestEntityTooLarge)
 def too_large(_error: RequestEntityTooLarge) -> flask.Response:
-    """Return the error 413 with the setting that limits the size."""
-    most = current_server().settings.max_body_bytes
-    return responses.error(413, f"the request is larger than {most} bytes (server.max_body_bytes)")
+    """Return the error 413 with the limit."""
+    return responses.error(413, f"the request is larger than {MAX_BODY_BYTES} bytes")
 
 
 @errors.app_errorhandler(SQLAlchemyError)

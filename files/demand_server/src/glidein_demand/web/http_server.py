@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The HTTP server, waitress. The role installs a reverse proxy, which adds TLS and limits slow clients."""
+"""The HTTP server, waitress. The role installs a reverse proxy for TLS, which limits slow and frequent callers."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, Callable, NoReturn
 import waitress
 
 from ..config import ConfigError, Settings
+from ..values import MAX_BODY_BYTES
 
 MAX_HEADER_BYTES = 64 * 1024
 SHUTDOWN_S = 5.0
@@ -27,29 +28,27 @@ class HttpServer:
 
     def __init__(self, application: Callable[..., Any], settings: Settings) -> None:
         self.status = 0
-        # Of X-Forwarded-For, waitress uses only the address that the trusted proxy has added.
-        proxy = {"trusted_proxy": "127.0.0.1", "trusted_proxy_headers": {"x-forwarded-for"}}
+        own = settings.server
         try:
             self._server = waitress.create_server(
                 application,
-                listen=f"{_host(settings.bind)}:{settings.port}",
+                listen=f"{_host(own.bind)}:{own.port}",
                 ipv6=_has_ipv6(),
-                threads=settings.threads,
-                connection_limit=settings.max_connections,
+                threads=own.threads,
+                connection_limit=own.max_connections,
                 asyncore_use_poll=True,  # select() takes no file descriptor beyond 1023
                 # Close a connection after so many seconds without data; check at this interval.
                 channel_timeout=60,
                 cleanup_interval=15,
-                max_request_body_size=settings.max_body_bytes,
+                max_request_body_size=MAX_BODY_BYTES,
                 max_request_header_size=MAX_HEADER_BYTES,
                 ident=None,
                 clear_untrusted_proxy_headers=True,
-                **(proxy if settings.behind_proxy else {}),
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ConfigError(
-                f"server.bind = {settings.bind!r}, server.port = {settings.port}: cannot listen: {reason}; must be an "
+                f"server.bind = {own.bind!r}, server.port = {own.port}: cannot listen: {reason}; must be an "
                 "address of this host and a free port"
             ) from error
 

@@ -197,14 +197,14 @@ def _never(job: str, facts: Mapping[str, Any], settings: Settings) -> list[dict[
             found.append(obstacle(reason, action.format(job=job)))
     if "pool.users" in facts["excluded_by"]:
         found.append(obstacle(
-            f"The demand server does not count it: pool.users is {', '.join(settings.users)}",
-            "Add its user to the role's variable demand_server_users.",
+            f"The demand server does not count it: pool.users is {', '.join(settings.pool.users)}",
+            "Add its user to pool.users in demand_server_settings.",
         ))  # fmt: skip
     if "pool.constraint" in facts["excluded_by"]:
         found.append(obstacle(
-            f"The demand server does not count it: pool.constraint is `{settings.constraint}`",
-            f"Make this true for the job: `condor_qedit {job} ATTRIBUTE VALUE`; or change the role's variable "
-            "demand_server_constraint.",
+            f"The demand server does not count it: pool.constraint is `{settings.pool.constraint}`",
+            f"Make this true for the job: `condor_qedit {job} ATTRIBUTE VALUE`; or change pool.constraint in "
+            "demand_server_settings.",
         ))  # fmt: skip
     # Only jobs that need a machine need valid requests.
     if facts["unreadable"] and universe == VANILLA:
@@ -297,7 +297,7 @@ def _not_counted(
             "Restore the schedd; the next reading counts its jobs.",
             False,
         )
-    wait = f"Wait for the next reading, at most {format_duration(settings.refresh_seconds)}."
+    wait = f"Wait for the next reading, at most {format_duration(settings.pool.refresh_seconds)}."
     as_of = demand["as_of"]
     if as_of is None:
         return obstacle("The queue has not been read yet", wait, False)

@@ -86,23 +86,21 @@ def _call(server: Server, caller: Caller, name: str, params: Any) -> Any:
 
 
 def get_state(server: Server, caller: Caller, _params: GetState) -> JsonResult:
-    if caller.kind == "anonymous" and server.settings.reading == "token":
+    if caller.kind == "anonymous" and server.settings.server.reading == "token":
         server.anonymous.log_refused("get_state", "PyGlidein", 'server.reading = "token"')
-    _require_read_access(caller, server.settings.reading)
+    _require_read_access(caller, server.settings.server.reading)
     return read_results.state(server, caller)
 
 
 def get_demand(server: Server, caller: Caller, params: GetDemand) -> JsonResult:
-    _require_read_access(caller, server.settings.reading)
-    if params.sites is not None and len(params.sites) > server.settings.max_sites:
-        raise ValueError(f"sites: expected at most {server.settings.max_sites} names (server.max_sites)")
+    _require_read_access(caller, server.settings.server.reading)
     if params.attributes is not None and caller.is_known:
         server.requested_attributes.request(caller.name, params.attributes)
     return read_results.demand(server, caller, None if params.sites is None else frozenset(params.sites))
 
 
 def get_supply(server: Server, caller: Caller, _params: GetSupply) -> JsonResult:
-    _require_read_access(caller, server.settings.reading)
+    _require_read_access(caller, server.settings.server.reading)
     return read_results.supply(server, caller)
 
 
@@ -113,14 +111,12 @@ def get_job(server: Server, caller: Caller, params: GetJob) -> dict[str, Any]:
 
 def lease(server: Server, caller: Caller, params: Lease) -> dict[str, Any]:
     _require_own_site(caller, "lease", params.site)
-    if params.ttl_s > server.settings.max_lease_seconds:
-        raise ValueError(f"ttl_s: expected at most {server.settings.max_lease_seconds} (server.max_lease_seconds)")
     _use_site(server, caller, params.deployment, params.ttl_s)
     demand = server.pool_state.snapshot().results.demand()
     if demand["as_of"] is None:
         raise RpcError(rpc.NOT_READY, "the queue has not been read yet; existing leases are unchanged")
     counts = {group["id"]: group["count"] for group in demand["groups"]}
-    paused, most = server.paused()["paused"], server.lease_limits.of(caller.name)
+    paused, most = server.pause.state()["paused"], server.lease_limits.of(caller.name)
     return server.leases.claim(caller.name, params.entries, params.ttl_s, counts, paused, most)
 
 
@@ -148,7 +144,7 @@ def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
 
 
 def monitoring(server: Server, caller: Caller, params: Monitoring) -> str:
-    allowed = server.settings.reading == "open" and server.settings.allow_anonymous_monitoring
+    allowed = server.settings.server.reading == "open" and server.settings.server.allow_anonymous_monitoring
     anonymous = caller.kind == "anonymous" and allowed
     if caller.kind == "anonymous" and not anonymous:
         server.anonymous.log_refused("monitoring", params.uuid, _MONITORING_SETTINGS)

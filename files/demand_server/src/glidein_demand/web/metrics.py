@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The metrics for Prometheus, GET /metrics. docs/protocol.md describes them."""
+"""The metrics for Prometheus, GET /metrics, and for Graphite. docs/protocol.md describes them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,18 @@ MAX_PROJECTS = 200
 """The most projects with a series. The others are left out, and their number is a metric."""
 
 
+def registry(server: Server) -> CollectorRegistry:
+    """Return the metrics of a server. Each collection reads its current state."""
+    made = CollectorRegistry()
+    made.register(_StateCollector(server))
+    made.register(OperationMetrics(server))
+    ProcessCollector(registry=made)
+    return made
+
+
 def text(server: Server) -> bytes:
     """Return the metrics of a server in Prometheus's text format."""
-    registry = CollectorRegistry()
-    registry.register(_StateCollector(server))
-    registry.register(OperationMetrics(server))
-    ProcessCollector(registry=registry)
-    return generate_latest(registry)
+    return generate_latest(registry(server))
 
 
 class _StateCollector(Collector):
@@ -45,7 +50,7 @@ class _StateCollector(Collector):
         server = self._server
         snapshot = server.pool_state.snapshot()
         yield InfoMetricFamily("glidein_demand", "The demand server", {"version": __version__})
-        yield _gauge("paused", "1 while the server is paused", int(server.paused()["paused"]))
+        yield _gauge("paused", "1 while the server is paused", int(server.pause.state()["paused"]))
         yield from _of_demand(snapshot.results.demand())
         yield from _of_supply(snapshot.supply)
         yield from _of_gateways(gateways.described(snapshot.gateways, server.clock()))
@@ -70,9 +75,6 @@ def _of_calls(server: Server) -> Iterator[Metric]:
         for outcome in ("ok", "error"):
             calls.add_metric([name, outcome], server.calls[name, outcome])
     yield calls
-    yield CounterMetricFamily(
-        "glidein_demand_limited_requests", "Requests answered with 429", value=server.rate.refused
-    )
 
 
 def _of_demand(demand: Mapping[str, Any]) -> Iterator[Metric]:

@@ -67,12 +67,12 @@ class OperationMetrics(Collector):
         )  # fmt: skip
         yield GaugeMetricFamily(
             "glidein_demand_silent_after_seconds", "Time without a report after which a site is silent",
-            value=settings.silent_seconds,
+            value=settings.pool.silent_seconds,
         )  # fmt: skip
-        if server.graphite.is_enabled:
+        if settings.metrics.graphite_server:
             sends = CounterMetricFamily("glidein_demand_graphite_sends", "Sends to Graphite", labels=["outcome"])
-            sends.add_metric(["ok"], server.graphite.sent)
-            sends.add_metric(["error"], server.graphite.failed)
+            for outcome in ("ok", "error"):
+                sends.add_metric([outcome], server.graphite_sends[outcome])
             yield sends
 
 

@@ -25,7 +25,7 @@ def template_variables(context: PageContext) -> dict[str, Any]:
         {
             "version": __version__,
             "now": format_time(context.now, context.now),
-            "refresh_s": max(MIN_REFRESH_S, context.settings.refresh_seconds),
+            "refresh_s": max(MIN_REFRESH_S, context.settings.pool.refresh_seconds),
             "pause": problems.pause_banner(context),
             "problems": problems.lines(all_problems),
             "problem_count": sum(problem.severity != problems.NOTE for problem in all_problems),

@@ -37,7 +37,7 @@ class PageContext:
     leases: Sequence[Mapping[str, Any]] = ()
     """`Leases.rows()`: {"site", "entry", "group", "jobs", "expires"}; the page ignores expired leases."""
     pause: Mapping[str, Any] = field(default_factory=lambda: NOT_PAUSED)
-    """`Pause.state()`: {"paused", "since", "reason", "by"}; `settings.paused` pauses as well."""
+    """`Pause.state()`: {"paused", "since", "reason", "by"}."""
     history: Mapping[str, Any] | None = None
     """`charts.history_json(history, work, range, now)` for the range in the address (`?range=`)."""
     usage: Mapping[str, Any] = field(default_factory=lambda: NO_USAGE)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..pool import requested_attributes
-from ..values import MAX_WHOLE, NAME
+from ..values import MAX_SITES, MAX_WHOLE, NAME
 
 MAX_TEXT = 2000
 """The longest text that is stored; a longer one is truncated."""
@@ -27,6 +27,7 @@ MAX_LEASE_PAIRS = 20000
 """The most (entry, group) pairs of one lease."""
 MAX_ENTRIES = 1000
 DEFAULT_TTL_S = 1800
+MAX_TTL_S = 86400
 MAX_PARTITION_CHARS = 200
 MAX_REASON_CHARS = 500
 MAX_SICK_REASON_CHARS = 300
@@ -148,9 +149,9 @@ class GetState(Struct, forbid_unknown_fields=True):
 
 
 class GetDemand(Struct, forbid_unknown_fields=True):
-    """The parameters of get_demand. sites: None for the caller's own site; their most are server.max_sites."""
+    """The parameters of get_demand. sites: None for the caller's own site."""
 
-    sites: Optional[list[Name]] = None
+    sites: Optional[Annotated[list[Name], Meta(max_length=MAX_SITES)]] = None
     attributes: Optional[Annotated[list[Attribute], Meta(max_length=requested_attributes.MAX_NAMES_OF_CALLER)]] = None
 
 
@@ -170,7 +171,7 @@ class Lease(Struct, forbid_unknown_fields=True):
 
     site: Name
     entries: Annotated[dict[Name, dict[GroupId, Whole]], Meta(max_length=MAX_ENTRIES)]
-    ttl_s: Annotated[int, Meta(ge=1)] = DEFAULT_TTL_S
+    ttl_s: Annotated[int, Meta(ge=1, le=MAX_TTL_S)] = DEFAULT_TTL_S
     deployment: Optional[Name] = None
 
     def __post_init__(self) -> None:

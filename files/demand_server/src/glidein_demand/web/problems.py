@@ -189,19 +189,11 @@ def _line(problem: Problem) -> dict[str, str]:
 
 def pause_banner(context: PageContext) -> dict[str, Any] | None:
     """Return the banner while the server is paused: {"since", "by", "reason", "how"}; None if it is not paused."""
-    state, configured = context.pause, context.settings.paused
-    if not state["paused"] and not configured:
+    state = context.pause
+    if not state["paused"]:
         return None
-    # The start of a pause is known for the command, not for the configuration.
-    switched = state["paused"] and state["since"] is not None
-    how = ["glidein-demand resume"] if switched else []
-    how += ["server.paused = false in the configuration, and a restart"] if configured else []
-    return {
-        "since": format_time(state["since"], context.now) if switched else None,
-        "by": state["by"] if switched else "the configuration",
-        "reason": state["reason"] if switched else "server.paused = true",
-        "how": "; ".join(how),
-    }
+    since = format_time(state["since"], context.now)
+    return {"since": since, "by": state["by"], "reason": state["reason"], "how": "glidein-demand resume"}
 
 
 def _of_demand(context: PageContext) -> Iterator[Problem]:
@@ -253,7 +245,7 @@ def _of_supply(context: PageContext) -> Iterator[Problem]:
 def _of_reports(context: PageContext) -> Iterator[Problem]:
     for site, report in context.reports.items():
         silent = context.now - report["received"]
-        if silent > context.settings.silent_seconds:
+        if silent > context.settings.pool.silent_seconds:
             yield _of_site("silent", site, f"no report for {format_duration(silent)}.")
         if report["error"]:
             # Error texts of the collection's modules already begin with the site.
@@ -318,7 +310,7 @@ def _never_registered(plans: list[Mapping[str, Any]]) -> bool:
 def _of_clients(context: PageContext) -> Iterator[Problem]:
     for uuid, entry in context.monitoring.items():
         silent = context.now - entry["received"]
-        if silent > context.settings.silent_seconds:
+        if silent > context.settings.pool.silent_seconds:
             yield Problem(
                 "client_silent", f"no report for {format_duration(silent)}.", f"Client {uuid}", anchor="clients"
             )

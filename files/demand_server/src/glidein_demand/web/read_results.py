@@ -51,7 +51,7 @@ def _less_leases(
     """Return `make_result` of the demand and the leases; known: for callers with a token."""
     leases, answers = server.leases, server.pool_state.snapshot().results
     # The version is read before the leases, so that they are not older.
-    paused, version = server.paused()["paused"], leases.version()
+    paused, version = server.pause.state()["paused"], leases.version()
 
     def make() -> tuple[Any, float]:
         # While the server is paused, every lease is zero.
@@ -92,7 +92,7 @@ def job(server: Server, name: JobName) -> dict[str, Any]:
     """Return get_job. It is not cached: a schedd is asked. Raise as JobLookup.find does."""
     results = server.pool_state.snapshot().results
     found = server.jobs.find(name, {state.name: state.attributes for state in results.states})
-    paused = server.paused()["paused"]
+    paused = server.pause.state()["paused"]
     return job_status.describe(name.id, found, results.demand(), server.settings, paused, server.clock())
 
 

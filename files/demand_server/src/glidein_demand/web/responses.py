@@ -34,15 +34,6 @@ def unauthorized(reason: str) -> flask.Response:
     return response
 
 
-def too_many(wait: int) -> flask.Response:
-    """Return the error for a caller that exceeds the rate limit; `wait` is in seconds."""
-    if flask.request.path == RPC_PATH:
-        return from_rpc(rpc.error_response(rpc.too_many(wait)))
-    response = error(429, f"too many requests; try again in {wait} s")
-    response.headers["Retry-After"] = str(wait)
-    return response
-
-
 def unavailable(reason: str) -> flask.Response:
     """Return the error for a request that needs the database while the database is unavailable."""
     if flask.request.path == RPC_PATH:

@@ -15,7 +15,6 @@ from . import (
     methods,
     page,
     read_results,
-    request_hooks,
     responses,
     rpc,
     usage,
@@ -39,12 +38,8 @@ def call() -> flask.Response:
         error = RpcError(rpc.INVALID_REQUEST, "the Content-Type must be application/json")
         return responses.from_rpc(rpc.error_response(error))
     server, caller = current_server(), flask.g.caller
-    response = rpc.handle(
-        flask.request.get_data(),
-        lambda method, params: methods.call(server, caller, method, params),
-        request_hooks.seconds_to_wait,
-    )
-    return responses.from_rpc(response)
+    body = flask.request.get_data()
+    return responses.from_rpc(rpc.handle(body, lambda method, params: methods.call(server, caller, method, params)))
 
 
 @api.get("/demand")
@@ -82,7 +77,7 @@ def core_hours() -> flask.Response:
     except usage.UsersHiddenError as error:
         return responses.unauthorized(str(error))
     if wanted.layout == "records":
-        rows = usage.records_of(server.core_hours, wanted, server.settings.vo, now)
+        rows = usage.records_of(server.core_hours, wanted, server.settings.pool.vo, now)
         key, name = "records", "usage-records.csv"
     else:
         rows = usage.rows_of(server.core_hours, wanted)
@@ -98,7 +93,7 @@ def core_hours() -> flask.Response:
 def healthz() -> flask.Response:
     """Return the health of the server, with HTTP status 503 if the demand is stale or the database fails."""
     server = current_server()
-    include_names = server.settings.reading == "open" or flask.g.caller.is_known
+    include_names = server.settings.server.reading == "open" or flask.g.caller.is_known
     state = health(server.pool_state.snapshot().results.about, server.settings, server.clock(), include_names)
     if server.watch.problem:
         state["status"] = "no database"
@@ -131,7 +126,7 @@ def status() -> str | flask.Response:
         monitoring=server.reports.monitoring(),
         anonymous=server.anonymous.monitoring(now),
         leases=server.leases.rows(),
-        pause=server.paused(),
+        pause=server.pause.state(),
         history=read_results.history(server, charts.range_or_default(flask.request.args.get("range"))).value,
         usage=read_results.usage(server, flask.g.caller).value,
         caller_has_token=flask.g.caller.is_known,

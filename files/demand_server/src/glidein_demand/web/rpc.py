@@ -35,7 +35,6 @@ INTERNAL_ERROR = ErrorKind(-32603, "Internal error", 500)
 UNAUTHORIZED = ErrorKind(-32001, "Unauthorized")
 LIMIT_REACHED = ErrorKind(-32002, "Limit reached")
 NOT_READY = ErrorKind(-32003, "Not ready")
-TOO_MANY_REQUESTS = ErrorKind(-32004, "Too many requests", 429)
 UNAVAILABLE = ErrorKind(-32005, "Temporarily unavailable", 503)
 OTHER_DEPLOYMENT = ErrorKind(-32006, "Used by another deployment")
 
@@ -47,13 +46,12 @@ Call = Callable[[str, Any], Any]
 
 
 class RpcError(Exception):
-    """A call failed. `data` is one line that describes the cause; retry_s: the header Retry-After, 0 for none."""
+    """A call failed. `data` is one line that describes the cause."""
 
-    def __init__(self, kind: ErrorKind, data: str = "", retry_s: int = 0) -> None:
+    def __init__(self, kind: ErrorKind, data: str = "") -> None:
         super().__init__(data)
         self.kind = kind
         self.data = data
-        self.retry_s = retry_s or (RETRY_S if kind is UNAVAILABLE else 0)
 
 
 @dataclass(frozen=True)
@@ -73,11 +71,8 @@ class RpcResponse:
 NO_CONTENT = RpcResponse(204)
 
 
-def handle(body: bytes, call: Call, count_calls: Callable[[int], int] = lambda calls: 0) -> RpcResponse:
-    """Return the response to one HTTP body.
-
-    count_calls: counts the calls of a batch after the first, and returns the seconds to wait, or 0.
-    """
+def handle(body: bytes, call: Call) -> RpcResponse:
+    """Return the response to one HTTP body."""
     try:
         request = parse(body)
         if not isinstance(request, list):
@@ -86,9 +81,6 @@ def handle(body: bytes, call: Call, count_calls: Callable[[int], int] = lambda c
             raise RpcError(INVALID_REQUEST, "the batch is empty")
         if len(request) > MAX_BATCH:
             raise RpcError(INVALID_REQUEST, f"the batch has {len(request)} requests; at most {MAX_BATCH} are allowed")
-        wait = count_calls(len(request) - 1) if len(request) > 1 else 0
-        if wait:
-            raise too_many(wait)
     except RpcError as error:
         return error_response(error)
     responses: list[bytes] = []
@@ -116,11 +108,6 @@ def parse(body: bytes) -> Any:
 def error_response(error: RpcError, status: int | None = None) -> RpcResponse:
     """Return the error response to a body that calls no method. status: instead of that of the error's kind."""
     return _error_response(error, None, status)
-
-
-def too_many(wait: int) -> RpcError:
-    """Return the error for a caller that exceeds the rate limit; `wait` is in seconds."""
-    return RpcError(TOO_MANY_REQUESTS, f"more than server.max_requests_per_minute; try again in {wait} s", wait)
 
 
 class _Response(NamedTuple):
@@ -175,7 +162,7 @@ def _single(request: Any, call: Call) -> RpcResponse:
 
 
 def _error_response(error: RpcError, identity: Any, status: int | None = None) -> RpcResponse:
-    headers = {"Retry-After": str(error.retry_s)} if error.retry_s else {}
+    headers = {"Retry-After": str(RETRY_S)} if error.kind is UNAVAILABLE else {}
     return RpcResponse(status or error.kind.status, _bytes(_Response(identity, error=error)), headers=headers)
 
 

@@ -157,7 +157,7 @@ def _site(
         for (key, entry), values in zip(sorted(keys.items(), key=_key), numbers)
     ]  # fmt: skip
     total = _sum(numbers)
-    late = report is not None and context.now - report["received"] > context.settings.silent_seconds
+    late = report is not None and context.now - report["received"] > context.settings.pool.silent_seconds
     return {
         "site": site, "anchor": anchor("site", site), "has_problem": has_problem, "late": late, "entries": entries,
         "kinds": _entry_and_shape_count(entries),
@@ -241,7 +241,7 @@ def client_row(uuid: str, entry: Mapping[str, Any], context: PageContext) -> dic
     """Return a PyGlidein client's row, with the sums of its partitions."""
     totals: dict[str, Any] = {metric: _total(values.values()) for metric, values in entry["metrics"].items()}
     row = {name: totals.get(f"glideins_{name}", UNKNOWN) for name in ("idle", "running", "launched")}
-    late = context.now - entry["received"] > context.settings.silent_seconds
+    late = context.now - entry["received"] > context.settings.pool.silent_seconds
     seen = format_time(entry["received"], context.now)
     return {"uuid": uuid, **row, "site": entry.get("site") or "", "late": late, "report": seen}
 

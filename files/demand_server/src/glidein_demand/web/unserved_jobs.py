@@ -56,7 +56,7 @@ def reasons_of_site(site: str, context: PageContext) -> list[str]:
 def _rows(site: str, context: PageContext) -> list[Mapping[str, Any]]:
     """Return the rows of a site's report for groups that still exist, or [] if the report is too old."""
     report = context.reports.get(site)
-    if report is None or context.now - report["received"] > context.settings.silent_seconds:
+    if report is None or context.now - report["received"] > context.settings.pool.silent_seconds:
         return []
     existing = {group["id"] for group in context.demand["groups"]}
     return [row for row in report.get("unserved") or () if row["group"] in existing]

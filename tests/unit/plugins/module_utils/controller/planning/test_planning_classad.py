@@ -388,7 +388,7 @@ def test_a_site_can_be_limited_to_groups_of_users():
     [
         (["projectname"], "ProjectName is not known of these jobs"),
         ([], "it does so from its next reading on if a cycle with a token has requested it, or with ProjectName in "
-         "demand_server_attributes"),
+         "pool.attributes of demand_server_settings"),
     ],
 )  # fmt: skip
 def test_the_reason_names_the_setting_for_an_attribute_missing_in_the_demand(told, said):
