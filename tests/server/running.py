@@ -181,7 +181,7 @@ class BehindProxy:
         self.nginx_config = self.folder / "nginx.conf"
         assert text.count("keepalive_timeout 60s;") == text.count("rate=10r/s;") == 1
         text = text.replace("rate=10r/s;", "rate=1r/m;" if limit_req else "rate=10000r/s;")
-        text = text.replace("burst=1200 delay=600;", f"{limit_req or 'burst=1200'};")
+        text = text.replace("burst=1200 nodelay;", f"{limit_req or 'burst=1200'};")
         self.nginx_config.write_text(
             text.replace("15s;", f"{limit_s}s;").replace("keepalive_timeout 60s;", "keepalive_timeout 2s;")
         )

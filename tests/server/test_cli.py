@@ -284,6 +284,13 @@ def test_check_reports_an_invalid_configuration(tmp_path, extra, words):
     assert words in line
 
 
+def test_check_reports_an_invalid_database_url(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text("state.database = 'postgres://user:secret@host/d'\n")
+    line = one_line(answer("check", "--config", path))
+    assert f"{path}: state.database: " in line and "secret" not in line
+
+
 def test_a_configuration_from_standard_input_is_checked(tmp_path):
     (tmp_path / "state").mkdir()
     text = settings_in(tmp_path).read_text()

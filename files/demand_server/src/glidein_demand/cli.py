@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _require_owner(url: str) -> None:
-    """Raise UsageError if the database's directory is another user's. The service cannot use files that root makes."""
+    """Raise UsageError or UnusableError if the database's directory is another's: root would make its own files."""
     file = _file_of(url)
     if file is None or not os.path.exists(file.parent):  # noqa: PTH110 - False if this user may not look
         return
@@ -62,7 +62,10 @@ def _require_owner(url: str) -> None:
     is_usable = os.geteuid() != 0 and os.access(file.parent, os.R_OK | os.W_OK | os.X_OK)
     if owner != os.geteuid() and not is_usable:
         name = _user(owner)
-        raise UsageError(f"state.database: {file.parent} belongs to {name}; run this with: sudo -u {name}")
+        text = f"state.database: {file.parent} belongs to {name}"
+        if owner == 0:  # perhaps its file system is not mounted yet
+            raise UnusableError(text)
+        raise UsageError(f"{text}; run this with: sudo -u {name}")
 
 
 def _serve(_arguments: argparse.Namespace, settings: Settings) -> int:

@@ -15,6 +15,11 @@ from msgspec import Meta
 
 from .values import NAME
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 DEFAULT_CONFIG = "/etc/glidein-demand/config.toml"
 
 
@@ -125,10 +130,10 @@ def load(path: Path) -> Settings:
     """Read and check the configuration file at `path`, "-" for standard input; raise ConfigError, with one line."""
     try:
         text = sys.stdin.buffer.read().decode() if str(path) == "-" else path.read_text(encoding="utf-8")
-        data = msgspec.toml.decode(text)
+        data = tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ConfigError(f"{path}: not a TOML file: {_one_line(error)}") from error
     try:
         return parse(data)

@@ -15,6 +15,7 @@ from .config import DEFAULT_CONFIG, ConfigError, Settings, load
 from .pool.queries import QueryError
 from .pool.queries import run as run_query
 from .server import Server
+from .store.database import check_url
 from .web.app import create_app
 from .web.current import EXTENSION
 from .web.http_server import HttpServer
@@ -23,7 +24,8 @@ log = logging.getLogger(__name__)
 
 
 def check(settings: Settings) -> None:
-    """Raise ConfigError if the constraint in `settings` is invalid. Open neither database nor port."""
+    """Raise ConfigError if the constraint or the URL of the database is invalid. Open neither database nor port."""
+    check_url(settings.state.database)
     if settings.pool.constraint:
         try:
             run_query({"type": "check", "constraint": settings.pool.constraint}, settings.pool.query_timeout_seconds)

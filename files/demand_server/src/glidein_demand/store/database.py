@@ -63,10 +63,7 @@ class Database:
         self.damage = ""
         self.failed_write = ""
         self._file = parsed.database if parsed.get_backend_name() == "sqlite" else None
-        try:
-            self._engine = _engine(parsed)
-        except (ImportError, NoSuchModuleError) as error:
-            raise ConfigError(f"state.database: its driver is missing: {error}") from error
+        self._engine = _engine(parsed)
         try:
             if self._file is not None:
                 _make_file(parsed)
@@ -242,16 +239,28 @@ def upsert(connection: Connection, table: Table, keys: Sequence[str], add: Seque
     return statement.on_conflict_do_update(index_elements=list(keys), set_=new)
 
 
+def check_url(url: str) -> None:
+    """Raise ConfigError if the URL is invalid or its driver is missing. Open no connection."""
+    _engine(parse_url(url)).dispose()
+
+
 def _engine(url: URL) -> Engine:
     # Errors are logged. Parameters have hashes of tokens, and they differ between failures that are the same.
+    options: dict[str, Any] = {"hide_parameters": True}
     if url.get_backend_name() == "sqlite":
-        engine = sqlalchemy.create_engine(url, hide_parameters=True, connect_args={"timeout": BUSY_SECONDS})
+        options.update(connect_args={"timeout": BUSY_SECONDS})
+    else:
+        # Each statement reads data committed before it. The writers' lock keeps other processes from committing.
+        options.update(isolation_level="READ COMMITTED", pool_pre_ping=True)
+    try:
+        engine = sqlalchemy.create_engine(url, **options)
+    except (ImportError, NoSuchModuleError) as error:
+        raise ConfigError(f"state.database: its driver is missing: {error}") from error
+    if url.get_backend_name() == "sqlite":
         event.listen(engine, "connect", _sqlite_connected)
         event.listen(engine, "begin", _sqlite_begun)
-        return engine
-    # Each statement reads data committed before it. The writers' lock keeps other processes from committing.
-    engine = sqlalchemy.create_engine(url, hide_parameters=True, isolation_level="READ COMMITTED", pool_pre_ping=True)
-    event.listen(engine, "begin", _postgresql_begun)
+    else:
+        event.listen(engine, "begin", _postgresql_begun)
     return engine
 
 
