@@ -87,6 +87,7 @@ copy_log() {
 save_logs() {
   [ -s "$SCRATCH/log/MasterLog" ] || return 0
   if [ "$GLIDEIN_LOG_DIR" != - ]; then
+    rm -f "$SCRATCH/tmp/copied" # all logs: times of files may have whole seconds only
     ! copy_logs || log "the daemons' logs are in $LOGS"
     return 0
   fi

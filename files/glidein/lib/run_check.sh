@@ -14,7 +14,7 @@ unset LD_LIBRARY_PATH CONDOR_CONFIG
 out=$(mktemp) || exit 1
 trap 'rm -f "$out"' EXIT
 began=$(date +%s)
-# timeout kills the check with its child processes, and ends even if they do not. Without it, there is no limit.
+# coreutils' timeout kills the check with its child processes, busybox's only the check. Without it, there is no limit.
 limit="timeout -s KILL ${GLIDEIN_CHECK_TIMEOUT_S:-60}"
 command -v timeout >/dev/null 2>&1 || limit=
 # shellcheck disable=SC2086 # a command

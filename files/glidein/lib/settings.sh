@@ -69,7 +69,7 @@ SETTINGS
     bad_setting "GLIDEIN_RETIREMENT_S=$GLIDEIN_RETIREMENT_S is invalid;" \
       "expected less than GLIDEIN_WALLTIME_S=$GLIDEIN_WALLTIME_S"
   for check in $GLIDEIN_REQUIRE_CHECKS; do
-    printf '%s\n' "$GLIDEIN_CHECKS" | grep -qx -e "$check" -e "$check .*" ||
+    printf '%s\n' "$GLIDEIN_CHECKS" | cut -d ' ' -f 1 | grep -Fqx -e "$check" ||
       bad_setting "GLIDEIN_REQUIRE_CHECKS has '$check', which is not in GLIDEIN_CHECKS"
   done
   # shellcheck disable=SC2034 # for run.sh

@@ -68,7 +68,7 @@ def find_items(queue, kinds, log_days, scratch, now_s):
     if "log" in kinds:
         logs = old_logs(directory.log_dir, deployment, log_days, now_s, longest_s)
         items += [Item("log", path, _last_written(path)) for path in logs]
-    owner = {"deployment": deployment, "site": queue.site["site"]}
+    owner = {"GLIDEIN_DEPLOYMENT": deployment, "GLIDEIN_SITE": queue.site["site"]}
     jobs = counted.all() + counted.others
     for parent in scratch if "scratch" in kinds else ():
         items += _left_scratch(parent, owner, jobs, now_s - longest_s - DAY_S)
@@ -117,8 +117,8 @@ def _remains(path, now_s):
 def _left_scratch(parent, owner, jobs, oldest):
     """Return the Items of the scratch directories in `parent` of glideins that do not run any more.
 
-    owner: {"deployment", "site"} of the glideins; jobs: all Jobs in the queue; oldest: epoch seconds. A running glidein
-    writes its state every minute.
+    owner: {"GLIDEIN_DEPLOYMENT", "GLIDEIN_SITE"} of the glideins, as in their state files; jobs: all Jobs in the
+    queue; oldest: epoch seconds. A running glidein writes its state every minute.
     """
     items = []
     with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
@@ -143,7 +143,7 @@ def _left_since(found, owner, jobs, oldest):
     state = _read_state(path)
     if {key: state.get(key) for key in owner} != owner:
         return None
-    batch_id = state.get("batch_id", "")
+    batch_id = state.get("GLIDEIN_BATCH_ID", "")
     # A batch system that does not report the ids of jobs gives an empty submission, which every id begins with.
     if not batch_id or any(batch_id == job.id or batch_id.startswith(job.submission) for job in jobs):
         return None

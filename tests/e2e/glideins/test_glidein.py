@@ -145,7 +145,7 @@ def test_every_ending_is_summarized_once_and_leaves_nothing(site, alice, server,
 
     # TERM, as at the end of the walltime: the job is evicted.
     directory = started()
-    slurm.check_output(f"kill $(sed -n s/^pid=//p {directory}/state)")
+    slurm.check_output(f"kill $(sed -n s/^OWNER_PID=//p {directory}/state)")
     term = wait_for("a summary", lambda: summaries(slurm).get("of signal TERM"))
     assert (term["exit_status"], term["jobs"], term["jobs_failed"]) == (143, 1, 0)
     assert 0 < term["busy_core_s"] <= term["granted_core_s"]
@@ -153,14 +153,14 @@ def test_every_ending_is_summarized_once_and_leaves_nothing(site, alice, server,
 
     # If only the script is killed, Slurm ends the batch job, and the guard writes the summary.
     directory = started()
-    slurm.check_output(f"kill -KILL $(sed -n s/^pid=//p {directory}/state)")
+    slurm.check_output(f"kill -KILL $(sed -n s/^OWNER_PID=//p {directory}/state)")
     killed = wait_for("a summary", lambda: summaries(slurm).get("glidein.sh was killed"))
     assert (killed["exit_status"], killed["entry"]) == (137, "main")
     wait_for("no scratch directory", lambda: not scratch(slurm))
 
     # If the script and the guard are killed, the next glidein cleans up.
     directory = started()
-    slurm.check_output(f"kill -KILL $(sed -n 's/^guard=//p; s/^pid=//p' {directory}/state)")
+    slurm.check_output(f"kill -KILL $(sed -n 's/^OWNER_GUARD=//p; s/^OWNER_PID=//p' {directory}/state)")
     wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"))
     assert directory in scratch(slurm)
     cm.check_output("condor_rm -all")

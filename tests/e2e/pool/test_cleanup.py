@@ -10,7 +10,7 @@ VERSION = f"{SITE}/000000000000"
 SCRATCH = "/home/glidein/scratch"
 LEFT = f"{SCRATCH}/glidein.0123abcd"
 RUNS = f"{SCRATCH}/glidein.4567abcd"
-STATE = "host=n1\\ndeployment=lab\\nsite=slurm\\nbatch_id=1_1\\n"
+STATE = "OWNER_HOST=n1\\nGLIDEIN_DEPLOYMENT=lab\\nGLIDEIN_SITE=slurm\\nGLIDEIN_BATCH_ID=1_1\\n"
 
 
 def test_cleanup_lists_and_removes_unused_files(slurm):

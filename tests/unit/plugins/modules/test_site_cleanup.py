@@ -4,6 +4,7 @@
 import json
 import os
 import pwd
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -20,6 +21,9 @@ GONE = job_name("glidein", "lab", "gone", "core")
 OLD = "b" * 12
 DAY = 86400
 USER = pwd.getpwuid(os.geteuid()).pw_name
+# The names of the lines that the payload writes to the state file of a glidein.
+PAYLOAD = Path(site_cleanup.__file__).parents[2] / "files/glidein/lib/stale_glideins.sh"
+STATE = re.findall(r"([A-Z_]+):", re.search(r'STATE="(.+?)"', PAYLOAD.read_text(), re.DOTALL).group(1))
 
 
 @pytest.fixture
@@ -47,7 +51,8 @@ def scratch(tmp_path):
         folder = tmp_path / "scratch" / name
         (folder / "execute").mkdir(parents=True)
         (folder / "execute/output").write_text("of a job")
-        (folder / "state").write_text(f"host=n1\ndeployment=glidein\nsite={site}\nbatch_id={batch_id}\nwhole=yes\n")
+        known = {"GLIDEIN_DEPLOYMENT": "glidein", "GLIDEIN_SITE": site, "GLIDEIN_BATCH_ID": batch_id}
+        (folder / "state").write_text("".join(f"{name}={known.get(name, 0)}\n" for name in STATE))
         age(folder / "state", days)
         return folder
 
