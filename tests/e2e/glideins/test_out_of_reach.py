@@ -64,7 +64,7 @@ def test_logs_keep_to_their_size_and_a_lost_master_or_collector_ends_the_glidein
 
     # The master of the glidein is killed: the glidein leaves nothing.
     slurm.check_output("pkill -KILL -u glidein -x condor_master")
-    words = "condor_master ended by itself with status 137 (exit status 18, "
+    words = "condor_master ended by itself with status 137, signal KILL (exit status 18, "
     wait_for("its end", lambda: words in slurm.check_output(f"cat {HOME}/log/*.out"))
     wait_for("nothing left", lambda: slurm.run("ls -d /tmp/glidein.*; pgrep -u glidein condor").stdout == "")
     wait_for("an empty Slurm queue", lambda: not slurm.check_output("squeue -h -u glidein"))
