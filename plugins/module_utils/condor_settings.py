@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What operators write in HTCondor's language: its settings in a glidein, and ClassAd expressions.
+"""Checks of texts that operators write in HTCondor's language: settings of a glidein, and ClassAd expressions.
 
 The settings are `condor_config` of an entry, and `glidein_condor_config`.
 
