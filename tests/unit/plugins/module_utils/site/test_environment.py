@@ -293,12 +293,7 @@ def test_any_text_of_the_system_is_parsed_or_refused(text):
     environment.cvmfs_repositories(mounts)
     environment.os_name(text)
     environment.without_credentials(text)
-    for parse in (
-        environment.parse_df,
-        environment.parse_environment,
-        environment.parse_version,
-        environment.parse_python_version,
-    ):
+    for parse in (environment.parse_df, environment.parse_environment, environment.parse_version):
         try:
             parse(text)
         except OutputError as error:
