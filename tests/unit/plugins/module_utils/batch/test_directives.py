@@ -3,10 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules of an entry's own options that all batch systems share: refused ones, kept ones, and their order."""
 
+import shlex
+import subprocess
+
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def script_options(kind, *directives, log_dir="/log", **changes):
@@ -254,6 +259,37 @@ def test_a_log_directory_that_an_option_cannot_carry_is_refused(kind, log_dirs):
     for log_dir in log_dirs:
         with pytest.raises(InputError, match="log_dir: .* is invalid"):
             script_options(kind, log_dir=log_dir)
+
+
+@pytest.mark.parametrize("kind", ["lsf", "pbspro", "sge", "torque"])
+@given(log_dir=st.text(max_size=30).map("/{}".format) | st.just("/home/a b/log"))
+def test_no_log_directory_makes_a_second_line_or_word(kind, log_dir):
+    try:
+        made = script_options(kind, log_dir=log_dir)
+    except InputError:
+        assert kind == "lsf" or log_dir != "/home/a b/log"
+        return
+    (option,) = [option for option in made if option.startswith("-o ")]
+    assert "\n" not in option
+    assert len(shlex.split(option)) == 2
+
+
+@pytest.mark.parametrize(
+    "kind, environment, batch_id",
+    [
+        ("slurm", {"SLURM_JOB_ID": "7"}, "7"),
+        ("slurm", {"SLURM_JOB_ID": "7", "SLURM_ARRAY_JOB_ID": "5", "SLURM_ARRAY_TASK_ID": "1"}, "5_1"),
+        ("sge", {"JOB_ID": "5", "SGE_TASK_ID": "3"}, "5.3"),
+        ("sge", {"JOB_ID": "5", "SGE_TASK_ID": "undefined"}, "5"),
+        ("sge", {"JOB_ID": "5"}, "5"),
+        ("lsf", {"LSB_JOBID": "123", "LSB_JOBINDEX": "10"}, "123[10]"),
+        ("lsf", {"LSB_JOBID": "123", "LSB_JOBINDEX": "0"}, "123"),
+        ("lsf", {"LSB_JOBID": "123"}, "123"),
+    ],
+)
+def test_the_batch_id_on_the_node_is_the_one_in_the_list(kind, environment, batch_id):
+    command = ["/bin/sh", "-c", f'printf %s "{make_scheduler(kind).batch_id}"']
+    assert subprocess.check_output(command, env=environment).decode() == batch_id
 
 
 # -- requests ----------------------------------------------------------------------------------------------------------

@@ -3,12 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the detection of a login node's batch systems, with commands that print recorded output."""
 
-import ast
 import stat
-from pathlib import Path
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS, facts
+from ansible_collections.glidein.ops.plugins.module_utils import batch
+from ansible_collections.glidein.ops.plugins.module_utils.batch import facts
 from ansible_collections.glidein.ops.plugins.module_utils.batch.detection import find_schedulers
 
 # OpenPBS 23.06.06 and Torque 6.1.3, which prints to standard error.
@@ -118,13 +117,10 @@ def test_why_no_batch_system_was_recognised(found, tmp_path):
     assert gaps(tmp_path) == []
 
 
-def test_every_batch_system_has_facts():
-    """Assert that the registry's functions import an existing module for each batch system but a gateway and a CE."""
-    assert sorted([*facts.READERS, "gateway", "htcondor_ce"]) == sorted(SCHEDULERS)
-    tree = ast.parse(Path(facts.__file__).read_text())
-    assert {function.name for function in tree.body if isinstance(function, ast.FunctionDef)} >= {
-        function.__name__ for function in facts.READERS.values()
-    }
+def test_every_batch_system_has_facts_and_ansible_copies_all_modules():
+    assert sorted([*facts.READERS, "gateway", "htcondor_ce"]) == sorted(batch.SCHEDULERS)
+    for packed, loaders in ((batch.packed, batch.SCHEDULERS), (facts.packed, facts.READERS)):
+        assert {module.__name__ for module in packed()} == {load().__module__ for load in loaders.values()}
 
 
 def test_a_batch_system_without_facts_has_the_same_keys():

@@ -10,14 +10,13 @@ import subprocess
 import time
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS, make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.batch import CLUSTERS, SCHEDULERS, make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.gateway import BATCH_SYSTEMS
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError, OutcomeUnknownError
 from ansible_collections.glidein.ops.tests.unit.support import batch_systems
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import answering, refused
 from ansible_collections.glidein.ops.tests.unit.support.builders import shape
-from ansible_collections.glidein.ops.tests.unit.support.programs import Answering
+from ansible_collections.glidein.ops.tests.unit.support.programs import ByCommand
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import answer, failure
 
 RECORDING = "htcondor_23.9.6_grid_jobs.txt"
@@ -42,18 +41,6 @@ def problem(entry, batch_system="slurm", **options):
     with pytest.raises(InputError) as raised:
         files(entry, batch_system, **options)
     return str(raised.value)
-
-
-class ByCommand(Answering):
-    """A runner whose answers depend on the command. pick: a function of its arguments that returns the answer."""
-
-    def __init__(self, pick):
-        super().__init__()
-        self.pick = pick
-
-    def run(self, argv, stdin=None):
-        self.answers = [self.pick(argv)]
-        return super().run(argv, stdin)
 
 
 # --- options
@@ -92,7 +79,7 @@ def test_an_invalid_option_is_refused_by_name(options, message):
 
 
 def test_the_batch_systems_are_those_whose_class_has_blahp():
-    assert set(BATCH_SYSTEMS) == {name for name, kind in SCHEDULERS.items() if kind().blahp and name != "gateway"}
+    assert set(CLUSTERS) == {name for name, kind in SCHEDULERS.items() if kind().blahp and name != "gateway"}
 
 
 def test_the_gateway_is_named_after_the_site_and_is_in_the_pool_of_the_glideins():

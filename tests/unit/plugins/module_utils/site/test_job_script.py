@@ -257,15 +257,6 @@ TEXT = 'it\'s "fast" & $HOME; \\'
             {},
             'Note = "it\'s \\"fast\\" & $HOME; \\\\"\nOpSysAndVer = "RHEL8"',
         ),
-        # The batch id is the id of squeue.
-        (
-            "$GLIDEIN_BATCH_ID",
-            "",
-            {"SLURM_JOB_ID": "7", "SLURM_ARRAY_JOB_ID": "5", "SLURM_ARRAY_TASK_ID": "1"},
-            {},
-            {},
-            "5_1",
-        ),
         ("$GLIDEIN_BATCH_ID", "", {"SLURM_JOB_ID": "7"}, {}, {}, "7"),
         # No setting is left from another glidein.
         (
