@@ -82,8 +82,7 @@ def test_the_batch_systems_are_those_whose_class_has_blahp():
     assert set(CLUSTERS) == {name for name, kind in SCHEDULERS.items() if kind().blahp and name != "gateway"}
 
 
-def test_the_gateway_is_named_after_the_site_and_is_in_the_pool_of_the_glideins():
-    assert commands()["grid_resource"] == "condor gateway-lab@ cm:9618"
+def test_the_gateway_and_its_pool_can_be_named():
     options = {"gateway": "gateway-b@", "collector": "other.example.org"}
     assert commands(**options)["grid_resource"] == "condor gateway-b@ other.example.org"
 
@@ -107,21 +106,13 @@ def test_the_notice_is_that_of_the_batch_system(batch_system, options, grace):
     assert gateway(batch_system, grace=7, **options).options["grace"] == 7
 
 
-def test_by_ssh_the_directory_is_that_of_the_site():
-    found = commands(**SSH)
-    assert found["grid_resource"] == "batch slurm gateway-lab --rgahp-glite ~/.glidein-gateway/lab"
+def test_by_ssh_the_directory_can_be_named():
     found = commands(ssh="me@login.example.org:2222", ssh_directory="/data/gateway/b")
     assert found["grid_resource"] == "batch slurm me@login.example.org:2222 --rgahp-glite /data/gateway/b"
 
 
 def test_by_ssh_no_collector_is_needed():
     assert "remote" not in files(payload={"collector": ""}, **SSH)[1]
-
-
-def test_by_ssh_the_attributes_and_options_are_those_of_the_schedd_without_its_prefix():
-    by_ssh, by_schedd = commands(**SSH), commands()
-    for name in ("BatchRuntime", "BatchQueue", "BatchExtraSubmitArgs"):
-        assert by_ssh[f"+{name}"] == by_schedd[f"+remote_{name}"]
 
 
 # --- the description
@@ -201,12 +192,6 @@ def test_options_of_the_collection_come_after_the_directives_which_they_override
     assert re.search("--export=ALL.*--export=NIL", line)
 
 
-def test_only_failed_transfers_are_released():
-    release = commands()["periodic_release"]
-    assert release.startswith('regexp("^Error (sending|receiving) files", HoldReason ?: "")')
-    assert "periodic_release" not in commands(**SSH)
-
-
 # --- checks of entries
 
 
@@ -254,14 +239,6 @@ def test_what_a_gateway_cannot_request_is_problem(batch_system, entry, where):
 def routed(entry=None, **options):
     """Return the commands for an entry of a gateway with routes."""
     return commands(entry, batch_system=None, routes=True, **options)
-
-
-def test_a_glidein_for_routes_states_its_requests_and_no_detail_of_the_batch_system():
-    found = routed({"walltime": "3601s", "shapes": {"core": shape(cpus=4, gpus=2)}})
-    assert (found["universe"], found["+remote_JobUniverse"]) == ("grid", "5")
-    assert (found["+xcount"], found["+maxMemory"], found["+maxWallTime"]) == ("4", "2080", "61")
-    assert (found["+queue"], found["request_gpus"]) == ('"cpu"', "2")
-    assert not [name for name in found if "Batch" in name or "GridResource" in name]
 
 
 def test_without_a_queue_or_gpus_the_route_selects_them():

@@ -128,11 +128,6 @@ def test_a_glidein_states_what_it_needs():
     assert found["request_disk"] == str(1000 * 1024)
 
 
-def test_directives_are_attributes_of_the_job():
-    found = commands({"directives": ['+ProjectName = "physics"', "MY.remote_MinWalltime = 30"]})
-    assert (found["+ProjectName"], found["MY.remote_MinWalltime"]) == ('"physics"', "30")
-
-
 @pytest.mark.parametrize(
     "directive, expected",
     [
