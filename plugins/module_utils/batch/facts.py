@@ -153,16 +153,16 @@ def node_record(usable, **known):
     return record
 
 
-def node_groups(nodes):
+def node_groups(nodes, equal=("cpus", "gpus", "gpu_type", "features")):
     """Return `node_groups` of a queue: equal nodes together, most nodes first. nodes: of node_record.
 
+    equal: the keys besides memory_mb in which the nodes of a group do not differ.
     The memory and the disk of a group are those of its smallest node, so that a job that fits one fits all. A node
     whose memory is unknown, such as one that is down, belongs to the largest group that is otherwise equal.
     """
     alike = {}
     for node in nodes:
-        key = (node["cpus"], node["gpus"], node["gpu_type"], tuple(node["features"]))
-        alike.setdefault(key, []).append(node)
+        alike.setdefault(tuple(str(node[key]) for key in equal), []).append(node)
     groups = []
     for similar in alike.values():
         known = sorted((node for node in similar if node["memory_mb"] is not None), key=lambda node: node["memory_mb"])

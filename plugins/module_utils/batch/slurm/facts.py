@@ -424,16 +424,17 @@ def _node_groups(output, partition, max_memory_mb):
             features=group.features,
         )
         nodes.append(node)
-    groups = node_groups(nodes)
+    equal = ("cpus", "disk_mb", "gpus", "gpu_type", "features")
+    groups = node_groups(nodes, equal)
     if len(groups) > _MAX_GROUPS:
-        groups = node_groups(_without_rare_features(nodes))
+        groups = node_groups(_without_rare_features(nodes), equal)
         source += "; without features that only some of the nodes of a group have"
     return groups, source if groups else None
 
 
 def _without_rare_features(nodes):
     """Return the nodes with only those features that all nodes of their size have."""
-    sizes = [tuple(node[key] for key in ("cpus", "memory_mb", "gpus", "gpu_type")) for node in nodes]
+    sizes = [tuple(node[key] for key in ("cpus", "memory_mb", "disk_mb", "gpus", "gpu_type")) for node in nodes]
     common = {}
     for size, node in zip(sizes, nodes):
         common.setdefault(size, set(node["features"])).intersection_update(node["features"])

@@ -3,12 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the detection of a login node's batch systems, with commands that print recorded output."""
 
-import stat
-
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils import batch
 from ansible_collections.glidein.ops.plugins.module_utils.batch import facts
 from ansible_collections.glidein.ops.plugins.module_utils.batch.detection import find_schedulers
+from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
 # OpenPBS 23.06.06 and Torque 6.1.3, which prints to standard error.
 PBSPRO = "echo 'pbs_version = 23.06.06'"
@@ -27,9 +26,7 @@ def found(tmp_path):
 
     def finder(scripts, commands=None, timeout_s=30):
         for name, script in scripts.items():
-            path = tmp_path / name
-            path.write_text(f"#!/bin/sh\n{script}\n")
-            path.chmod(stat.S_IRWXU)
+            write_program(tmp_path / name, f"#!/bin/sh\n{script}\n")
         return find_schedulers({"PATH": str(tmp_path)}, commands or {}, timeout_s)[0]
 
     return finder
@@ -71,12 +68,10 @@ def test_slurms_wrappers_of_other_batch_systems_are_not_detected(found):
 
 
 def test_commands_outside_path(found, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
     commands = {"sbatch": ["/opt/slurm/bin/sbatch"], "squeue": ["/opt/slurm/bin/squeue"]}
     assert found({}, commands) == ["slurm"]
     other = tmp_path / "elsewhere" / "pbs_qstat"
-    other.write_text(f"#!/bin/sh\n{PBSPRO}\n")
-    other.chmod(stat.S_IRWXU)
+    write_program(other, f"#!/bin/sh\n{PBSPRO}\n")
     assert found({"qsub": "exit 1"}, {"qstat": [str(other)]}) == ["pbspro"]
 
 

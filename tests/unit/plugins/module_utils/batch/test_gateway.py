@@ -201,14 +201,14 @@ def test_directives_are_checked_as_those_of_the_batch_system():
 
 
 @pytest.mark.parametrize("value", ["a&b", "a|b", "`id`", "$HOME", "x;y", 'x="y z"', "a*", "(a)", "'a'", "[1-3]", "\\n"])
-def test_characters_that_a_shell_would_change_are_problem(value):
+def test_characters_that_a_shell_would_change_are_refused(value):
     message = problem({"directives": [f"--comment={value}"]})
     assert "glidein_entries.main.directives[0]: " in message
     assert "with glidein_scheduler gateway" in message
 
 
 @pytest.mark.parametrize("value", ["a&b", "a|b", "(a)", "a*", "[1-3]", "a<b"])
-def test_a_constraint_that_a_shell_would_change_is_problem(value):
+def test_a_constraint_that_a_shell_would_change_is_refused(value):
     assert "with glidein_scheduler gateway" in problem({"constraint": value})
 
 
@@ -226,7 +226,7 @@ def test_a_constraint_that_a_shell_would_change_is_problem(value):
         ("htcondor", {"queue": None, "shapes": {"core": shape(gpus=1, gpu_type="a")}}, "shapes.core.gpu_type"),
     ],
 )
-def test_what_a_gateway_cannot_request_is_problem(batch_system, entry, where):
+def test_what_a_gateway_cannot_request_is_refused(batch_system, entry, where):
     name = SCHEDULERS[batch_system]().name
     message = problem(entry, batch_system)
     assert f"glidein_entries.main.{where}: " in message
@@ -258,7 +258,7 @@ def test_without_a_queue_or_gpus_the_route_selects_them():
         ({"shapes": WHOLE}, "shapes.core.whole_node: True"),
     ],
 )
-def test_with_routes_details_of_the_site_are_problem(entry, where):
+def test_with_routes_details_of_the_site_are_refused(entry, where):
     message = problem(entry, None, routes=True)
     expected = "expected no value with glidein_scheduler_options.routes"
     assert f"glidein_entries.main.{where} is invalid; {expected}" in message
