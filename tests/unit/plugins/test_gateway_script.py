@@ -384,6 +384,18 @@ def test_a_queue_that_cannot_be_read_is_not_an_empty_one(gateway):
     assert gateway.state()["state"] == "unresponsive"
 
 
+def cancelled(gateway, squeue, condor_q):
+    """Return the batch jobs that `attributes` cancels. squeue, condor_q: commands that print the two lists."""
+    (gateway.dir / "blah.config").write_text(f"sge_cellname=$SGE_CELL\nslurm_binpath={gateway.home}/slurm\n")
+    done = gateway.home / "cancelled"
+    write_program(gateway.home / "slurm/squeue", f"#!/bin/sh\n{squeue}")
+    write_program(gateway.home / "slurm/scancel", f'#!/bin/sh\necho "$@" >>{done}\n')
+    condor_q = f'#!/bin/sh\ncase "$*" in *GridJobId*)\n{condor_q};;\n*) echo 1;; esac\n'
+    write_program(gateway.dir / "release/bin/condor_q", condor_q)
+    gateway("attributes", "0")
+    return done.read_text().split() if done.exists() else []
+
+
 def test_only_untracked_batch_jobs_in_the_spool_are_cancelled(gateway):
     spool = f"{gateway.dir}/local/spool"
     batch = {
@@ -401,34 +413,17 @@ def test_only_untracked_batch_jobs_in_the_spool_are_cancelled(gateway):
         f"none false {batch[3]}",
         f"batch slurm lab_6.0_5 slurm/20261123/11 true {batch[11]}",
     ]
-    (gateway.dir / "blah.config").write_text(f"sge_cellname=$SGE_CELL\nslurm_binpath={gateway.home}/slurm\n")
     listed = "".join(f"echo {number} {place}\n" for number, place in batch.items())
     notice = f"echo CLUSTER: lab\necho '*** {gateway.dir} is full ***'\n"
-    write_program(gateway.home / "slurm/squeue", f"#!/bin/sh\n{notice}{listed}")
-    write_program(gateway.home / "slurm/scancel", f'#!/bin/sh\necho "$@" >>{gateway.home}/cancelled\n')
     rows = "".join(f"echo '{line}'\n" for line in queue)
-    write_program(
-        gateway.dir / "release/bin/condor_q", f'#!/bin/sh\ncase "$*" in *GridJobId*)\n{rows};;\n*) echo 1;; esac\n'
-    )
-    gateway("attributes", "0")
-    assert (gateway.home / "cancelled").read_text().split() == ["2", "4", "5"]
+    assert cancelled(gateway, notice + listed, rows) == ["2", "4", "5"]
     assert f"cancelled the untracked job 2 of {batch[2]}" in (gateway.dir / "gateway.log").read_text()
 
 
 @pytest.mark.parametrize("broken", ["squeue", "condor_q"])
 def test_no_batch_job_is_cancelled_if_a_list_cannot_be_read(gateway, broken):
-    (gateway.dir / "blah.config").write_text(f"sge_cellname=$SGE_CELL\nslurm_binpath={gateway.home}/slurm\n")
-    listed = f"echo 2 {gateway.dir}/local/spool/2\n"
-    write_program(
-        gateway.home / "slurm/squeue", f"#!/bin/sh\n{listed}" if broken != "squeue" else "#!/bin/sh\nexit 1\n"
-    )
-    write_program(gateway.home / "slurm/scancel", f'#!/bin/sh\necho "$@" >>{gateway.home}/cancelled\n')
-    answer = "exit 1" if broken == "condor_q" else "true"
-    write_program(
-        gateway.dir / "release/bin/condor_q", f'#!/bin/sh\ncase "$*" in *GridJobId*) {answer};; *) echo 1;; esac\n'
-    )
-    gateway("attributes", "0")
-    assert not (gateway.home / "cancelled").exists()
+    lists = {"squeue": f"echo 2 {gateway.dir}/local/spool/2\n", "condor_q": "true\n"}
+    assert cancelled(gateway, **{**lists, broken: "exit 1\n"}) == []
 
 
 @pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="no /dev/full")
