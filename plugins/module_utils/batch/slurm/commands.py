@@ -23,7 +23,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.units import clock
 
 # The longest time in seconds before the end of the walltime at which glidein.sh gets SIGTERM. It is needed if the time
 # limit of a job was reduced. Slurm may send it up to 60 s early. Even then it must come after the glidein's own end, at
-# most 120 s or a tenth of the walltime before its end (plan_times in files/glidein/lib/settings.sh).
+# most 120 s or a tenth of the walltime before its end (set_times in files/glidein/lib/settings.sh).
 NOTICE_S = 50
 EARLY_S = 60
 
