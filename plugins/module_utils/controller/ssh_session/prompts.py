@@ -7,7 +7,7 @@ import re
 from typing import Any, Dict, Iterable, List, Optional, Pattern, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.validation import alternatives, invalid
 
 ASK, SECRET, TOTP = "ask", "secret", "totp"
 ANSWERS = (ASK, SECRET, TOTP)
@@ -96,7 +96,7 @@ class Rule:
         secret = option.get("secret")
         answer = option.get("answer") or (SECRET if secret else ASK)
         if answer not in ANSWERS:
-            raise InputError(invalid(f"{place}.answer", answer, " or ".join(ANSWERS)))
+            raise InputError(invalid(f"{place}.answer", answer, alternatives(ANSWERS)))
         if (answer == ASK) == bool(secret):
             raise InputError(f"{place}.secret: required with the answers {SECRET} and {TOTP}, and invalid with {ASK}")
         if secret and not secret.isprintable():

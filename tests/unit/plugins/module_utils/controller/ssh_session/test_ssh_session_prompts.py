@@ -134,7 +134,7 @@ def test_a_new_password_is_never_made_up(text):
         ),
         (
             {"match": "a", "answer": "guess"},
-            r"prompts\[0\].answer: 'guess' is invalid; expected ask or secret or totp",
+            r"prompts\[0\].answer: 'guess' is invalid; expected ask, secret or totp",
         ),
         ({"match": "a", "answer": "totp"}, r"prompts\[0\].secret: required with"),
         ({"match": "a", "answer": "ask", "secret": "right horse"}, r"prompts\[0\].secret: required with"),
