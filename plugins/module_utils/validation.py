@@ -133,7 +133,12 @@ def choice(*values):
             raise ValueError(value)
         return value
 
-    return Type(f"{', '.join(values[:-1])} or {values[-1]}", convert)
+    return Type(alternatives(values), convert)
+
+
+def alternatives(values):
+    """Return the list of at least two texts in words: "a, b or c"."""
+    return f"{', '.join(values[:-1])} or {values[-1]}"
 
 
 def list_of_texts(pattern, expected):

@@ -14,7 +14,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch import CLUSTERS,
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.grid_universe import GridUniverse
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal, sh_quote
-from ansible_collections.glidein.ops.plugins.module_utils.validation import BOOLEAN, choice, invalid, missing, text
+from ansible_collections.glidein.ops.plugins.module_utils.validation import (
+    BOOLEAN,
+    alternatives,
+    choice,
+    invalid,
+    missing,
+    text,
+)
 
 _OPTIONS = "glidein_scheduler_options"
 _GATEWAY = text(
@@ -80,7 +87,7 @@ class Gateway(GridUniverse):
         if options["routes"]:
             return problems + [problem for entry in entries.values() for problem in _routed_problems(entry)]
         if not options["batch_system"]:
-            return [*problems, missing(f"{_OPTIONS}.batch_system", f"{' or '.join(CLUSTERS)}, or routes: true")]
+            return [*problems, missing(f"{_OPTIONS}.batch_system", f"{alternatives(CLUSTERS)}, or routes: true")]
         kind = SCHEDULERS[options["batch_system"]]()
         return problems + [
             problem for entry in entries.values() for problem in kind.check_entry(entry) + _problems(kind, entry)
