@@ -44,8 +44,8 @@ def sites_of_play(hostvars: Any, hosts: list) -> tuple:
         token, token_error = site_token(variables)
         # queue_info has failed for the same reason as the first template.
         first = _queue_error(queue, session) or site["error"]
-        # A site with an invalid token takes no lease, and would order for the same jobs as others. A misspelt variable
-        # may be a limit.
+        # An invalid token stops the site: without a lease, it would order for the same jobs as other controllers. A
+        # misspelt variable stops it, too, because it may be a limit.
         problems = [problem for problem in [first, token_error, *errors] if problem]
         site.update(queue=None if problems else queue["queue"], error="; ".join(problems) or None)
         definitions[host] = site
@@ -115,7 +115,7 @@ def read_site(hostvars: Any, host: str, variables: Any) -> tuple:
         reason = why_unreadable(error, "")
         site.update(entries={}, error=f"glidein_{key}: {reason}" if reason else str(error))
     return site, [
-        # Otherwise a revoked site could get glideins.
+        # If they cannot be read, a revoked site could get glideins.
         *unreadable(variables, "glidein_revoked", "glidein_pull"),
         *unquoted_names(variables, site["entries"]),
         *unknown_of_host(hostvars, host, variables),
