@@ -83,10 +83,7 @@ def cycle_summary(
     if omitted:
         lines += section("", [f"{omitted} of {count(len(items), 'shape')} without glideins, and without new ones."])
     lines += section("", _orphan_lines(outcomes, check_mode))
-    lines += section("DRAINED", _drain_lines(sites))
-    lines += section("NOT SERVED", _unserved_lines(demand, plan))
-    lines += section("HELD BACK", paragraphs(plan.get("notes") or [], "note"))
-    lines += section("PROBLEMS", paragraphs(problems, "problem"))
+    lines += _sections(sites, demand, plan, problems)
     if check_mode:
         lines += ["", "Check mode: nothing was leased, submitted, cancelled or reported."]
     totals = {key: _glideins_changed(outcomes, key) for key in ("submitted", "cancelled")}
@@ -108,10 +105,17 @@ def status_table(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Lis
         rows.append(([*item.key] + cells + [used, number(_jobs_for(item, demand))], ""))
     lines = _demand_lines(demand, plan)
     lines += section("", table(_STATUS_HEAD, rows))
-    lines += section("DRAINED", _drain_lines(sites or {}))
-    lines += section("NOT SERVED", _unserved_lines(demand, plan))
-    lines += section("HELD BACK", paragraphs(plan.get("notes") or [], "note"))
-    return lines + section("PROBLEMS", paragraphs(_status_problems(plan, demand, sites), "problem"))
+    return lines + _sections(sites or {}, demand, plan, _status_problems(plan, demand, sites))
+
+
+def _sections(sites: Sites, demand: Step, plan: Step, problems: List[str]) -> List[str]:
+    """Return the sections below the table."""
+    return [
+        *section("DRAINED", _drain_lines(sites)),
+        *section("NOT SERVED", _unserved_lines(demand, plan)),
+        *section("HELD BACK", paragraphs(plan.get("notes") or [], "note")),
+        *section("PROBLEMS", paragraphs(problems, "problem")),
+    ]
 
 
 def status_report(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Dict[str, Any]:
