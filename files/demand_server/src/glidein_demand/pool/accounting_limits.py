@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import demand
 
@@ -25,6 +25,12 @@ ATTRIBUTE = "ConcurrencyLimits"
 
 NEGOTIATOR_ATTRIBUTES = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType")
 """The attributes of a negotiator's ad that a connection to it needs."""
+
+CONCURRENCY, SUBMITTERS, GROUPS = "concurrency", "submitters", "groups"
+"""The kinds of limits, keys of Limits."""
+_LABELS = {
+    CONCURRENCY: "concurrency limit", SUBMITTERS: "ceiling of submitter", GROUPS: "quota of accounting group",
+}  # fmt: skip
 
 CYCLES = tuple(f"LastNegotiationCycleTime{cycle}" for cycle in range(3))
 
@@ -34,6 +40,19 @@ MAX_NAMES = 5000
 Limits = Mapping[str, Any]
 """{"concurrency": {name: maximum}, "used": {name: number}, "submitters": {name: [ceiling, used]}, "groups": {name:
 [quota, used]}}; names are in small letters. A name that is missing has no limit."""
+
+
+class Limit(NamedTuple):
+    """A limit of the negotiator. Its text is the reason in `limited_by`."""
+
+    kind: str
+    """CONCURRENCY, SUBMITTERS or GROUPS."""
+    name: str
+    maximum: float
+    used: float
+
+    def __str__(self) -> str:
+        return f"{_LABELS[self.kind]} {self.name}: {self.maximum:g}, {self.used:g} in use"
 
 
 def read(
@@ -126,16 +145,10 @@ def for_plan(groups: Iterable[Mapping[str, Any]], limits: Limits | None) -> dict
     return {"maxima": limits["concurrency"], "used": used}
 
 
-def applies(reason: str, group: Mapping[str, Any]) -> bool:
-    """Return whether a reason of `limited_by` may hold for a group of one user and accounting group."""
-    text = group["attributes"].get(ATTRIBUTE)
-    keys = [
-        *(("concurrency", name) for name in (parse(text) if isinstance(text, str) else ())),
-        ("submitters", submitter(group)),
-        *(("groups", parent) for parent in _tree(group.get("accounting_group") or "")),
-    ]
-    is_of_group = reason.rpartition(": ")[0] in {f"{_LABELS[kind]} {name}" for kind, name in keys}
-    return is_of_group or not reason.startswith(tuple(_LABELS.values()))
+def of_group(group: Mapping[str, Any], limits: Limits | None) -> list[Limit]:
+    """Return the limits of the jobs of a group of one user and accounting group."""
+    remaining = _Remaining(limits) if limits else None
+    return [remaining.limit(key) for key in remaining.needs(group)] if remaining else []
 
 
 def submitter(group: Mapping[str, Any]) -> str:
@@ -143,13 +156,6 @@ def submitter(group: Mapping[str, Any]) -> str:
     user = next(iter(group["users"]), "")
     name = group.get("accounting_group")
     return (f"{name}@{user.partition('@')[2]}" if name else user).lower()
-
-
-_LABELS = {
-    "concurrency": "concurrency limit",
-    "submitters": "ceiling of submitter",
-    "groups": "quota of accounting group",
-}
 
 
 class _Remaining:
@@ -166,17 +172,17 @@ class _Remaining:
 
     def take(self, group: Mapping[str, Any]) -> tuple[int, str]:
         """Return (number of the group's jobs that can start, limit that the other jobs exceed)."""
-        needs = self._needs(group)
+        needs = self.needs(group)
         number, reason = group["count"], ""
         for key, each in needs.items():
             fit = max(0, math.floor(self._left[key] / each + 1e-9))
             if fit < number:
-                number, reason = fit, self._reason(key)
+                number, reason = fit, str(self.limit(key))
         for key, each in needs.items():
             self._left[key] -= number * each
         return number, reason
 
-    def _needs(self, group: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+    def needs(self, group: Mapping[str, Any]) -> dict[tuple[str, str], float]:
         """Return {(kind, name of a limit of the group): usage of one job}."""
         needs = {}
         text = group["attributes"].get(ATTRIBUTE)
@@ -196,15 +202,13 @@ class _Remaining:
                 needs["groups", parent] = group["cpus"]
         return needs
 
-    def _reason(self, key: tuple[str, str]) -> str:
+    def limit(self, key: tuple[str, str]) -> Limit:
         kind, name = key
-        label = _LABELS[kind]
-        if kind == "concurrency":
-            most, used = self._limits["concurrency"].get(name), self._limits["used"].get(name, 0)
-            most = _default_maximum(self._limits["concurrency"], name) if most is None else most
-        else:
-            most, used = self._limits[kind][name]
-        return f"{label} {name}: {most:g}, {used:g} in use"
+        if kind != CONCURRENCY:
+            return Limit(kind, name, *self._limits[kind][name])
+        maxima = self._limits[kind]
+        maximum = maxima.get(name, _default_maximum(maxima, name))
+        return Limit(kind, name, maximum, self._limits["used"].get(name, 0))
 
 
 def _tree(name: str) -> list[str]:
