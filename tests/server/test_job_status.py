@@ -85,13 +85,36 @@ def test_descriptions_of_states(changes, text):
             "Wait",
         ),
         ({"paused": True}, "The demand server is paused", "glidein-demand resume"),
+        (
+            {"universe": 9, "unreadable": {"attribute": "RequestCpus", "error": "RequestCpus is undefined"}},
+            "Its universe is grid", "universe = vanilla",
+        ),
+        (
+            {"counted": {"count": 0, "over_limit": 5}, "waiting": [{"schedd": "cm", "count": 5, "limit": 200}]},
+            "MAX_JOBS_RUNNING of cm is 200: jobs beyond it cannot start until others end", "raise MAX_JOBS_RUNNING",
+        ),
+        ({"counted": {"count": 0, "over_limit": 95}, "place": "factory"}, "max_materialize", "raise max_idle"),
+        (
+            {"counted": False, "place": "factory", "group": None}, "it requests is unknown until it is in the queue",
+            "Explain a job of the submission that is in the queue: `condor_q 12`.",
+        ),
     ],
-)
+)  # fmt: skip
 def test_obstacles_that_no_glidein_removes(changes, reason, action):
     found = only_obstacle(**changes)
     assert reason in found["reason"]
     assert action in found["action"]
     assert found["blocks"] is True
+
+
+@pytest.mark.parametrize(
+    ("since", "reason"),
+    [(NOW + 1, "It became idle after the last reading of the queue, 0 s ago"),
+     (NOW - 600, "The last reading of the queue, 0 s ago, does not count it")],
+)  # fmt: skip
+def test_a_job_that_the_last_reading_does_not_have_waits_for_the_next_one(since, reason):
+    action = "Wait for the next reading, at most 5 min."
+    assert only_obstacle(counted=False, since=since) == {"reason": reason, "action": action, "blocks": False}
 
 
 def test_an_elapsed_deferral_is_not_an_obstacle():
@@ -159,36 +182,6 @@ def test_only_jobs_of_an_accounting_group_are_over_its_quota(own, blocks):
     counted = {"users": {"bob@pool": 3, "carol@pool": 1}, "count": 4, **limited}
     found = described(counted=counted, limits=limits, group=group("aaaa", **own))["obstacles"]
     assert [each["blocks"] for each in found] == blocks
-
-
-def test_a_job_of_another_universe_needs_no_request():
-    unreadable = {"attribute": "RequestCpus", "error": "RequestCpus is undefined"}
-    assert only_obstacle(universe=9, unreadable=unreadable)["reason"].startswith("Its universe is grid")
-
-
-def test_max_jobs_running_of_its_schedd_is_an_obstacle():
-    waiting = [{"schedd": "cm", "count": 5, "limit": 200}]
-    found = only_obstacle(counted={"count": 0, "over_limit": 5}, waiting=waiting)
-    assert found["reason"] == "MAX_JOBS_RUNNING of cm is 200: jobs beyond it cannot start until others end"
-    assert found["blocks"] is True
-
-
-def test_max_materialize_is_an_obstacle_of_a_job_that_is_not_in_the_queue():
-    assert "max_materialize" in only_obstacle(counted={"count": 0, "over_limit": 95}, place="factory")["reason"]
-
-
-def test_a_job_whose_items_are_not_read_has_no_request():
-    found = only_obstacle(counted=False, place="factory", group=None)
-    assert "unknown until it is in the queue" in found["reason"]
-    assert found["action"] == "Explain a job of the submission that is in the queue: `condor_q 12`."
-    assert found["blocks"]
-
-
-def test_a_job_that_the_last_reading_does_not_have_waits_for_the_next_one():
-    found = only_obstacle(counted=False, since=NOW + 1)
-    assert found["reason"] == "It became idle after the last reading of the queue, 0 s ago"
-    assert (found["action"], found["blocks"]) == ("Wait for the next reading, at most 5 min.", False)
-    assert "does not count it" in only_obstacle(counted=False)["reason"]
 
 
 def test_the_negotiators_last_reason_is_shown():

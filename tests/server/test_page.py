@@ -143,13 +143,6 @@ def test_entries_and_their_shapes_are_counted_apart(rows, words):
     assert page.cells("PSC")[0][1] == words
 
 
-def test_clients_are_in_one_table_with_the_site_of_their_token():
-    client = {"received": NOW, "metrics": {"glideins_idle": {"a": 1}}}
-    page = Page(render(clients=[("with@a", {**client, "site": "PSC"}), ("without@b", {**client, "site": None})]))
-    assert page.cells("with@a") == [["with@a", "PSC", "1", "–", "–", "0 s ago"]]
-    assert page.cells("without@b") == [["without@b", "no token", "1", "–", "–", "0 s ago"]]
-
-
 def test_why_stands_below_the_numbers_of_a_site():
     page = Page(
         render(reports=reports(report("PSC", entry(sick=1, sick_reasons=["QOSGrpCpuLimit"], error="sbatch: no"))))
@@ -196,12 +189,6 @@ def test_the_page_needs_no_inline_script_or_style_and_loads_nothing_from_elsewhe
     assert all(script.get("src", "").startswith("/static/") for script in page.named("script"))
     links = page.values("href") + page.values("src")
     assert [link for link in links if not link.startswith(("/", "#", "?")) or link.startswith("//")] == []
-
-
-def test_the_page_names_no_user_to_callers_without_a_token():
-    asked = group(requirements='Owner == "alice"', attributes={"Owner": "alice"})
-    assert "alice" not in render(demand=demand(asked))
-    assert "alice" in render(demand=demand(asked), caller_has_token=True)
 
 
 def test_tables_have_captions_and_every_heading_has_a_scope():

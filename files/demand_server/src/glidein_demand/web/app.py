@@ -103,7 +103,7 @@ def too_large(_error: RequestEntityTooLarge) -> flask.Response:
 def database_error(error: SQLAlchemyError) -> flask.Response:
     """Log the database's message, and return the error 503."""
     flask.current_app.logger.error("database: %s", " ".join(str(error).split())[:300])
-    return responses.unavailable(methods.NO_DATABASE)
+    return responses.error(503, methods.NO_DATABASE)
 
 
 def internal_error(_error: Exception) -> flask.Response:
