@@ -99,7 +99,7 @@ class _ServerMetrics(Collector):
 def _of_server(server: Server, now: float) -> Iterator[Metric]:
     settings = server.settings
     state = problems.health(server.pool_state.snapshot().results.about, settings, now)
-    healthy = state["status"] == "ok" and not server.watch.problem
+    healthy = state["status"] == "ok" and not server.database.problem()
     yield _gauge("healthy", "1 if /healthz answers 200", int(healthy))
     yield _gauge("paused", "1 while the server is paused", int(server.pause.state()["paused"]))
     yield _gauge("stale_after_seconds", "Age from which a query of the pool is outdated", settings.max_age_seconds)

@@ -86,7 +86,7 @@ def healthz() -> flask.Response:
     state = problems.health(server.pool_state.snapshot().results.about, server.settings, server.clock())
     if server.settings.server.reading == "token" and not flask.g.caller.is_known:
         del state["failed"]
-    if server.watch.problem:
+    if server.database.problem():
         state["status"] = "no database"
     return responses.from_json(result_cache.dump(state), 200 if state["status"] == "ok" else 503)
 
