@@ -26,12 +26,6 @@ ATTRIBUTE = "ConcurrencyLimits"
 NEGOTIATOR_ATTRIBUTES = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType")
 """The attributes of a negotiator's ad that a connection to it needs."""
 
-CONCURRENCY, SUBMITTERS, GROUPS = "concurrency", "submitters", "groups"
-"""The kinds of limits, keys of Limits."""
-_LABELS = {
-    CONCURRENCY: "concurrency limit", SUBMITTERS: "ceiling of submitter", GROUPS: "quota of accounting group",
-}  # fmt: skip
-
 CYCLES = tuple(f"LastNegotiationCycleTime{cycle}" for cycle in range(3))
 
 MAX_NAMES = 5000
@@ -42,11 +36,18 @@ Limits = Mapping[str, Any]
 [quota, used]}}; names are in small letters. A name that is missing has no limit."""
 
 
+CONCURRENCY, SUBMITTERS, GROUPS = "concurrency", "submitters", "groups"
+_LABELS = {
+    CONCURRENCY: "concurrency limit",
+    SUBMITTERS: "ceiling of submitter",
+    GROUPS: "quota of accounting group",
+}
+
+
 class Limit(NamedTuple):
-    """A limit of the negotiator. Its text is the reason in `limited_by`."""
+    """A limit of the negotiator. kind: CONCURRENCY, SUBMITTERS or GROUPS. Its text is the reason in `limited_by`."""
 
     kind: str
-    """CONCURRENCY, SUBMITTERS or GROUPS."""
     name: str
     maximum: float
     used: float
@@ -119,10 +120,20 @@ def apply(groups: Iterable[dict[str, Any]], limits: Limits | None) -> list[dict[
     """
     if not limits or not any(limits[key] for key in ("concurrency", "submitters", "groups")):
         return list(groups)
-    remaining = _Remaining(limits)
+    left: dict[tuple[str, str], float] = {}
     found = []
     for group in sorted(groups, key=lambda group: demand.job_order(group["first_job"])):
-        number, reason = remaining.take(group)
+        number, reason, needs = group["count"], "", {}
+        for key, each in _needs(group).items():
+            limit = _limit(limits, *key)
+            if limit is None:
+                continue
+            needs[key] = each
+            fits = max(0, math.floor(left.setdefault(key, limit.maximum - limit.used) / each + 1e-9))
+            if fits < number:
+                number, reason = fits, str(limit)
+        for key, each in needs.items():
+            left[key] -= number * each
         if number < group["count"]:
             over = group["count"] - number
             group = {**demand.truncated(group, number), "limited_by": {reason: over}}
@@ -139,16 +150,15 @@ def for_plan(groups: Iterable[Mapping[str, Any]], limits: Limits | None) -> dict
         return None
     used = dict(limits["used"])
     for group in groups:
-        text = group["attributes"].get(ATTRIBUTE)
-        for name, each in parse(text).items() if isinstance(text, str) else ():
+        for name, each in _uses(group).items():
             used[name] = used.get(name, 0) + each * group["count"]
     return {"maxima": limits["concurrency"], "used": used}
 
 
 def of_group(group: Mapping[str, Any], limits: Limits | None) -> list[Limit]:
     """Return the limits of the jobs of a group of one user and accounting group."""
-    remaining = _Remaining(limits) if limits else None
-    return [remaining.limit(key) for key in remaining.needs(group)] if remaining else []
+    found = [_limit(limits, *key) for key in _needs(group)] if limits else []
+    return [limit for limit in found if limit is not None]
 
 
 def submitter(group: Mapping[str, Any]) -> str:
@@ -158,57 +168,31 @@ def submitter(group: Mapping[str, Any]) -> str:
     return (f"{name}@{user.partition('@')[2]}" if name else user).lower()
 
 
-class _Remaining:
-    """The number that remains below each limit, while the jobs of one group after the other are subtracted."""
+def _uses(group: Mapping[str, Any]) -> dict[str, float]:
+    """Return {concurrency limit: usage of one job}; {} if the limits depend on the machine."""
+    text = group["attributes"].get(ATTRIBUTE)
+    return parse(text) if isinstance(text, str) else {}
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._left: dict[tuple[str, str], float] = {
-            ("concurrency", name): most - limits["used"].get(name, 0) for name, most in limits["concurrency"].items()
-        }
-        for kind in ("submitters", "groups"):
-            for name, (most, used) in limits[kind].items():
-                self._left[kind, name] = most - used
 
-    def take(self, group: Mapping[str, Any]) -> tuple[int, str]:
-        """Return (number of the group's jobs that can start, limit that the other jobs exceed)."""
-        needs = self.needs(group)
-        number, reason = group["count"], ""
-        for key, each in needs.items():
-            fit = max(0, math.floor(self._left[key] / each + 1e-9))
-            if fit < number:
-                number, reason = fit, str(self.limit(key))
-        for key, each in needs.items():
-            self._left[key] -= number * each
-        return number, reason
+def _needs(group: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+    """Return {(kind, name): usage of one job} of all limits that may hold for the group."""
+    groups = _tree(group.get("accounting_group") or "")
+    return {
+        **{("concurrency", name): each for name, each in _uses(group).items()},
+        ("submitters", submitter(group)): group["cpus"],
+        **{("groups", name): group["cpus"] for name in groups},
+    }
 
-    def needs(self, group: Mapping[str, Any]) -> dict[tuple[str, str], float]:
-        """Return {(kind, name of a limit of the group): usage of one job}."""
-        needs = {}
-        text = group["attributes"].get(ATTRIBUTE)
-        for name, each in parse(text).items() if isinstance(text, str) else ():
-            key = ("concurrency", name)
-            if key not in self._left:
-                most = _default_maximum(self._limits["concurrency"], name)
-                if most is None:
-                    continue
-                self._left[key] = most - self._limits["used"].get(name, 0)
-            needs[key] = each
-        name = submitter(group)
-        if ("submitters", name) in self._left:
-            needs["submitters", name] = group["cpus"]
-        for parent in _tree(group.get("accounting_group") or ""):
-            if ("groups", parent) in self._left:
-                needs["groups", parent] = group["cpus"]
-        return needs
 
-    def limit(self, key: tuple[str, str]) -> Limit:
-        kind, name = key
-        if kind != CONCURRENCY:
-            return Limit(kind, name, *self._limits[kind][name])
-        maxima = self._limits[kind]
-        maximum = maxima.get(name, _default_maximum(maxima, name))
-        return Limit(kind, name, maximum, self._limits["used"].get(name, 0))
+def _limit(limits: Limits, kind: str, name: str) -> Limit | None:
+    """Return a limit; None if there is no such limit."""
+    if kind != CONCURRENCY:
+        return Limit(kind, name, *limits[kind][name]) if name in limits[kind] else None
+    maxima = limits[kind]
+    prefix, dot, _part = name.partition(".")
+    default = maxima.get(prefix + ".", maxima.get("")) if dot else maxima.get("")
+    most = maxima.get(name, default)
+    return None if most is None else Limit(kind, name, most, limits["used"].get(name, 0))
 
 
 def _tree(name: str) -> list[str]:
@@ -247,11 +231,6 @@ def _maxima(settings: Mapping[str, str]) -> dict[str, float]:
         elif name.endswith(_SUFFIX):
             found[name[: -len(_SUFFIX)]] = number
     return found
-
-
-def _default_maximum(maxima: Mapping[str, float], name: str) -> float | None:
-    prefix, dot, _part = name.partition(".")
-    return maxima.get(prefix + ".", maxima.get("")) if dot else maxima.get("")
 
 
 def _is_true(value: str | None) -> bool:
