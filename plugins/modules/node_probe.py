@@ -94,7 +94,6 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.node_probe import (
     NodeProbe,
-    longest_wait_s,
     summary,
     unfinished,
 )
@@ -120,7 +119,10 @@ def run(module):
         nodes = probe.read() if check else probe.finish()
     else:
         nodes = probe.read()
-    return dict(result, nodes=nodes, unfinished=unfinished(nodes), waited_s=longest_wait_s(nodes), msg=summary(nodes))
+    waiting = unfinished(nodes)
+    # The time since the first submission of a node whose report may still come.
+    waited_s = max((node["waited_s"] for node in waiting), default=0)
+    return dict(result, nodes=nodes, unfinished=len(waiting), waited_s=waited_s, msg=summary(nodes))
 
 
 def main():

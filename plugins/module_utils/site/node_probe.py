@@ -309,9 +309,8 @@ class NodeProbe:
                 self.scheduler.cancel(self.user, [job.id for job in jobs], running=True)
             except GlideinError as error:
                 problem = f" It could not be cancelled: {error}"
-        for node in nodes.values():
-            if node["state"] not in (REPORTED, FAILED):
-                node.update(error=_unfinished(node) + problem, state=FAILED)
+        for node in unfinished(nodes):
+            node.update(error=_why_unfinished(node) + problem, state=FAILED)
         _remove(self.directory)
         if made_parent:
             with contextlib.suppress(OSError):
@@ -343,13 +342,8 @@ class NodeProbe:
 
 
 def unfinished(nodes):
-    """Return the number of nodes whose report may still come."""
-    return sum(1 for node in nodes.values() if node["state"] not in (REPORTED, FAILED))
-
-
-def longest_wait_s(nodes):
-    """Return the time in seconds since the first submission of the nodes whose report may still come; 0 without one."""
-    return max((node["waited_s"] for node in nodes.values() if node["state"] not in (REPORTED, FAILED)), default=0)
+    """Return the nodes whose report may still come."""
+    return [node for node in nodes.values() if node["state"] not in (REPORTED, FAILED)]
 
 
 def summary(nodes):
@@ -362,7 +356,7 @@ def summary(nodes):
     return "; ".join(texts) or "no job was submitted"
 
 
-def _unfinished(node):
+def _why_unfinished(node):
     """Return why a node has no report when the probe ends."""
     if node["state"] == GONE:
         return f"the job left the queue less than {VISIBLE_S} s ago and has written no report yet."
