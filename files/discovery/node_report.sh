@@ -8,7 +8,6 @@
 #   NODE_REPORT_ADDRESSES   addresses HOST:PORT to connect to, separated by blanks
 #   NODE_REPORT_CVMFS       CVMFS repositories to list, separated by blanks, besides those that are mounted or configured
 #   NODE_REPORT_SCRATCH     a scratch directory to report besides the usual ones
-#   NODE_REPORT_DIRECTORY   a directory on the file system of the login node, to compare the clocks
 #   NODE_REPORT_PAYLOAD     the directory files/glidein of the collection. A batch job does not need it: its script contains
 #                           the files that this script reads.
 #   NODE_REPORT_ROOT        the root of the file system with etc/, proc/, sys/ and cvmfs/, for tests
@@ -24,8 +23,7 @@ LC_ALL=C
 export LC_ALL
 PATH="${PATH:-/usr/bin:/bin}:/usr/bin:/bin:/usr/sbin:/sbin"
 export PATH
-: "${NODE_REPORT_ADDRESSES:=}" "${NODE_REPORT_CVMFS:=}" "${NODE_REPORT_SCRATCH:=}" "${NODE_REPORT_DIRECTORY:=}"
-: "${NODE_REPORT_ROOT:=}"
+: "${NODE_REPORT_ADDRESSES:=}" "${NODE_REPORT_CVMFS:=}" "${NODE_REPORT_SCRATCH:=}" "${NODE_REPORT_ROOT:=}"
 
 # Variables in which batch systems and sites name a job's scratch directory. scratch.sh unsets SCRATCH.
 SCRATCH_VARIABLES="TMPDIR SLURM_TMPDIR SLURM_JOBTMP PBS_JOBFS JOBFS LOCAL LOCALTMP LOCAL_SCRATCH LOCALSCRATCH LSCRATCH \
@@ -79,9 +77,6 @@ report_system() {
   fact host "$(uname -n)"
   fact time "$(date +%s)"
   fact os "$(os_release PRETTY_NAME)"
-  fact libc "$(getconf GNU_LIBC_VERSION 2>/dev/null)"
-  fact kernel "$(uname -r)"
-  fact machine "$(uname -m)"
 }
 
 # report_resources: report the node's cores and memory, and what this job is limited to.
@@ -91,9 +86,6 @@ report_resources() {
   fact node_memory_mb "$(memory_mb MemTotal)"
   fact usable_memory_mb "$(memory_of_node_mb "$NODE_REPORT_ROOT")"
   fact cgroup_memory_mb "$(memory_granted_mb "$NODE_REPORT_ROOT")"
-  # The limit is a number of bytes, or "unlimited".
-  fact address_space_mb "$(awk '/^Max address space/ && $4 ~ /^[0-9]+$/ { printf "%d", $4 / 1048576 }' \
-    "$NODE_REPORT_ROOT/proc/self/limits" 2>/dev/null)"
 }
 
 # report_scratch VARIABLE DIRECTORY: report a writable directory: the variable that names it, the type of its file system, its
@@ -144,13 +136,8 @@ $(for directory in $SCRATCH_DIRECTORIES; do echo "- $directory"; done)
 CANDIDATES
 }
 
-# report_gpus: report the name and the memory of each GPU that this job can see, and the list that the batch system set.
+# report_gpus: report the name and the memory of each GPU that this job can see.
 report_gpus() {
-  # shellcheck disable=SC2086 # names
-  assigned=$(gpus_named $NVIDIA_VARIABLES $AMD_VARIABLES)
-  granted=
-  [ "${assigned:-none}" != none ] || granted=$(gpus_granted)
-  fact gpus_assigned "${granted:-$assigned}"
   if command -v nvidia-smi >/dev/null 2>&1; then
     listed=$(nvidia-smi --query-gpu=name,memory.total --format=csv,noheader,nounits 2>&1) || {
       fact gap "GPUs: nvidia-smi failed: $(printf '%s\n' "$listed" | head -n 1)"
@@ -204,13 +191,6 @@ report_cvmfs() {
   done
 }
 
-report_containers() {
-  program=$(container_program) && fact container "$program|$("$program" --version 2>/dev/null | head -n 1)"
-  if command -v unshare >/dev/null 2>&1; then
-    if unshare -U true 2>/dev/null; then fact user_namespaces yes; else fact user_namespaces no; fi
-  fi
-}
-
 # report_connection HOST:PORT: report the status of the check, and its error.
 report_connection() {
   why=$(connect "$1" 2>&1)
@@ -224,22 +204,6 @@ report_connections() {
     run_limited "$CONNECTION_S" report_connection "$address"
     [ "$?" -ne 124 ] || fact connection "$address|124|no answer within $CONNECTION_S s"
   done
-}
-
-# clock_offset DIRECTORY: print how many seconds the clock of a directory's server is ahead of this node's
-# clock, by the time of a new file. Print 0 if the directory is local, and nothing if no file can be written there.
-clock_offset() {
-  probe=$1/.clock.$$
-  { true >"$probe"; } 2>/dev/null || return 0
-  made=$(date -r "$probe" +%s 2>/dev/null)
-  now=$(date +%s)
-  rm -f "$probe"
-  case $made in '' | *[!0-9]*) return 0 ;; esac
-  echo $((made - now))
-}
-
-report_clock() {
-  [ -z "$NODE_REPORT_DIRECTORY" ] || fact clock_offset_s "$(clock_offset "$NODE_REPORT_DIRECTORY")"
 }
 
 # report_attributes: report attributes with the names and values that an HTCondor startd has on this node.
@@ -306,8 +270,6 @@ part "$PART_S" "cores and memory" report_resources
 report_all_scratch
 part "$DISCOVERY_S" GPUs report_gpus
 part "$CVMFS_S" CVMFS report_cvmfs
-part "$PART_S" containers report_containers
 part "$PART_S" attributes report_attributes
-part "$PART_S" clock report_clock
 report_connections
 fact end 0

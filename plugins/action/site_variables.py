@@ -25,6 +25,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     unknown_of_host,
     unquoted_names,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
@@ -65,14 +66,8 @@ class ActionModule(ControllerActionModule):
         proposal.notes += self._misnamed(task_vars["hostvars"], host) + options["notes"]
         text = host_vars_text(proposal, facts, host)
         current = self._current(task_vars, file)
-        result: Dict[str, Any] = {
-            "variables": proposal.variables,
-            "entries": proposal.entries,
-            "text": text,
-            "todo": [{"option": todo.option, "question": todo.question} for todo in proposal.todo],
-            "drift": drift(facts, current.get("glidein_entries"), current.get("glidein_scheduler")),
-            "exists": bool(file and file.exists),
-        }
+        differences = drift(facts, current.get("glidein_entries"), current.get("glidein_scheduler"))
+        result: Dict[str, Any] = {"variables": proposal.variables, "entries": proposal.entries}
         written = self._write(result, file if proposal.entries else None, text, options["force"])
         # Not of the proposal: the operator has answered some of an existing file, which is not changed.
         unanswered = len(_TODO.findall((text if result["changed"] else file and file.content) or ""))
@@ -81,13 +76,10 @@ class ActionModule(ControllerActionModule):
         for name, question in questions.items():
             proposal.ask((), f"{name}: {question}")
         asking = ([_short(file.path)] if file and unanswered else []) + list(questions)
-        steps = [f"Next: {options['next_command']}"]
-        if asking:
-            number = unanswered + len(questions)
-            steps.insert(
-                0, f"{number} TODO{'' if number == 1 else 's'} must be answered first, in {' and '.join(asking)}."
-            )
-        result["summary"] = discovery_summary(host, facts, proposal, result["drift"], written, steps)
+        number = count(unanswered + len(questions), "TODO")
+        steps = [f"{number} must be answered first, in {' and '.join(asking)}."] if asking else []
+        steps.append(f"Next: {options['next_command']}")
+        result["summary"] = discovery_summary(host, facts, proposal, differences, written, steps)
         return result
 
     @staticmethod
@@ -114,7 +106,7 @@ class ActionModule(ControllerActionModule):
 
     def _write(self, result, file, text, force):
         """Write the file if that is wanted. Return a sentence about it."""
-        result.update(changed=False, path=file.path if file else None, backup_file=None, difference=[])
+        result.update(changed=False, difference=[])
         if file is None:
             return "Nothing was written."
         path = _short(file.path)
@@ -133,14 +125,12 @@ class ActionModule(ControllerActionModule):
         result["difference"] = list(lines) if file.exists else []
         if file.exists and not force:
             return f"{_short(file.other) if file.content is None else path} exists and is not changed."
-        result["backup_file"] = file.write(whole or text, self._task.check_mode)
+        copy = file.write(whole or text, self._task.check_mode)
         result["changed"] = True
         verb = "would be written" if self._task.check_mode else "was written"
-        backup = f" Copy of the earlier file: {_short(result['backup_file'])}" if file.exists else ""
-        lost = (
-            ". The earlier file is encrypted or invalid: only the copy has its other variables" if whole is None else ""
-        )
-        return f"{path} {verb}.{backup}{lost}"
+        backup = f" Copy of the earlier file: {_short(copy)}" if file.exists else ""
+        lost = ". The earlier file is encrypted or invalid: only the copy has its other variables"
+        return f"{path} {verb}.{backup}{lost if whole is None else ''}"
 
 
 def _short(path):

@@ -78,25 +78,27 @@ class ActionModule(ControllerActionModule):
     # -- states ---------------------------------------------------------------------------------------------
 
     def _present(self):
-        rules = [
-            Rule.from_option(option, f"prompts[{number}]") for number, option in enumerate(self.options["prompts"])
-        ]
+        prompts = enumerate(self.options["prompts"])
+        rules = [Rule.from_option(option, f"prompts[{number}]") for number, option in prompts]
         seeds = [rule.secret for rule in rules if rule.answer == TOTP and rule.secret]
         if seeds and codes.pyotp is None:
             raise InputError(missing_required_lib("pyotp"))
         for seed in seeds:
             codes.generator(seed)
-        if master.is_live(self.login) and master.carries(self.login):
-            return self._status(True, record.read(self.login.control_path))
-        if self._task.check_mode:
+        changed = not self._is_usable()
+        if changed and self._task.check_mode:
             return dict(self._status(False, self._updated_record(False)), changed=True)
-        master.private_directory(os.path.dirname(self.login.control_path))
-        with self._alone():
-            # The process that held the lock before may have opened the session.
-            if not master.is_live(self.login) or not master.carries(self.login):
-                self._open(rules)
-                return dict(self._status(True, record.read(self.login.control_path)), changed=True)
-        return self._status(True, record.read(self.login.control_path))
+        if changed:
+            master.private_directory(os.path.dirname(self.login.control_path))
+            with self._alone():
+                # The process that held the lock before may have opened the session.
+                changed = not self._is_usable()
+                if changed:
+                    self._open(rules)
+        return dict(self._status(True, record.read(self.login.control_path)), changed=changed)
+
+    def _is_usable(self):
+        return master.is_live(self.login) and master.carries(self.login)
 
     def _open(self, rules):
         path = self.login.control_path

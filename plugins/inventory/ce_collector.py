@@ -101,6 +101,8 @@ keyed_groups:
     prefix: vo
 """
 
+from typing import List
+
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
@@ -112,8 +114,16 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogu
     query,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec, duration, invalid, whole_number
+
+_OPTIONS = Spec(
+    {
+        "min_walltime": {"type": duration(0)},
+        "walltime": {"type": duration(60)},
+        "timeout": {"type": whole_number(1)},
+        "disk_per_core_mb": {"type": whole_number(1)},
+    }
+)
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -156,25 +166,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _filters(self):
         """Return the filters and defaults of ce_catalogue.build. Raises InputError."""
-        names = ("vo", "batch_systems", "resources", "resource_groups", "min_cpus", "min_memory_mb")
-        filters = {name: self.get_option(name) for name in names}
-        problems = []
-        seconds = {}
-        for name, least in (("min_walltime", 0), ("walltime", 60)):
-            seconds[name] = parse_duration(self.get_option(name))
-            if seconds[name] is None or seconds[name] < least:
-                expected = f"a duration of at least {least} s: {DURATION_FORMS}"
-                problems.append(invalid(name, self.get_option(name), expected))
-        for name in ("timeout", "disk_per_core_mb"):
-            if self.get_option(name) < 1:
-                problems.append(invalid(name, self.get_option(name), "a whole number of at least 1"))
+        problems: List[str] = []
+        checked = _OPTIONS.check(problems, "", {name: self.get_option(name) for name in _OPTIONS.options})
         if problems:
             raise InputError(problems)
-        filters["min_walltime_s"] = seconds["min_walltime"]
-        return filters, {
-            "walltime_s": seconds["walltime"],
-            "disk_per_core_mb": self.get_option("disk_per_core_mb"),
-        }
+        names = ("vo", "batch_systems", "resources", "resource_groups", "min_cpus", "min_memory_mb")
+        filters = {name: self.get_option(name) for name in names}
+        defaults = {"walltime_s": checked["walltime"], "disk_per_core_mb": checked["disk_per_core_mb"]}
+        return dict(filters, min_walltime_s=checked["min_walltime"]), defaults
 
     def _answers(self, collectors, path, may_read_cache):
         """Return {collector: records}, cached or new. Raises GlideinError if no collector has records.

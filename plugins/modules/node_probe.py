@@ -72,10 +72,8 @@ nodes:
       {state: reported, error: null, reason: "", job_id: "123", waited_s: 12, host: r001, outbound: true,
        connections: [{address: "cm.example.org:9618", error: ""}],
        scratch: [{path: /tmp, variable: TMPDIR, free_mb: 71298, type: ext4, network: false, executable: true}],
-       memory_mb: 2068, cpus: 1, limits_enforced: {memory: true, cpus: true}, address_space_mb: null,
-       os: Rocky Linux 9.4, libc: glibc 2.34, kernel: 5.14.0-427.el9.x86_64, machine: x86_64,
-       gpus: [{name: NVIDIA A100-SXM4-40GB, memory_mb: 40960}], gpus_assigned: "0", clock_offset_s: 0, gaps: [],
-       container: {path: /usr/bin/apptainer, version: 1.3.4}, user_namespaces: true,
+       memory_mb: 2068, cpus: 1, limits_enforced: {memory: true, cpus: true}, os: Rocky Linux 9.4,
+       gpus: [{name: NVIDIA A100-SXM4-40GB, memory_mb: 40960}], gaps: [],
        cvmfs: [icecube.opensciencegrid.org], attributes: {OpSysAndVer: Rocky9, Arch: X86_64}}
 left:
   description: Jobs and the directory that were there before the module ran. In check mode, they still are.
@@ -96,7 +94,6 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.node_probe import (
     NodeProbe,
-    longest_wait_s,
     summary,
     unfinished,
 )
@@ -122,7 +119,10 @@ def run(module):
         nodes = probe.read() if check else probe.finish()
     else:
         nodes = probe.read()
-    return dict(result, nodes=nodes, unfinished=unfinished(nodes), waited_s=longest_wait_s(nodes), msg=summary(nodes))
+    waiting = unfinished(nodes)
+    # The time since the first submission of a node whose report may still come.
+    waited_s = max((node["waited_s"] for node in waiting), default=0)
+    return dict(result, nodes=nodes, unfinished=len(waiting), waited_s=waited_s, msg=summary(nodes))
 
 
 def main():

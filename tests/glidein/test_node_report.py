@@ -16,7 +16,6 @@ from test_gpus import MIGS, NONE_AT_ALL, V100S
 SCRIPT = ROOT / "files" / "discovery" / "node_report.sh"
 READ_FILE = re.compile(r'^ *\. "\$NODE_REPORT_PAYLOAD/([a-z_/.]+)"$', re.MULTILINE)
 OS_RELEASE = 'NAME="Rocky Linux"\nVERSION_ID="9.4"\nID="rocky"\nPRETTY_NAME="Rocky Linux 9.4 (Blue Onyx)"\n'
-LIMITS = "Limit  Soft Limit  Hard Limit  Units\nMax address space         {}     unlimited      bytes\n"
 V3 = "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"
 
 
@@ -32,7 +31,6 @@ def node(tmp_path):
     (tmp_path / "proc/self/cgroup").write_text("0::/job\n")
     (tmp_path / "sys/fs/cgroup/cgroup.controllers").write_text("cpu memory\n")
     (tmp_path / "sys/fs/cgroup/job/memory.max").write_text("2147483648\n")
-    (tmp_path / "proc/self/limits").write_text(LIMITS.format("4294967296"))
     return tmp_path
 
 
@@ -51,8 +49,8 @@ def report(shell, node, hung=None, **settings):
     assert "\nPART_S=20 " in whole
     whole = whole.replace("\nPART_S=20 ", "\nPART_S=300 ")
     if hung:
-        assert whole.count(f'part "$PART_S" {hung} ') == 1
-        whole = whole.replace(f'part "$PART_S" {hung} ', f"part 3 {hung} ")
+        whole, found = re.subn(rf'part "\$[A-Z_]+" {hung} ', f"part 3 {hung} ", whole)
+        assert found == 1
     environment = {"PATH": f"{node}/tools:/usr/bin:/bin", "NODE_REPORT_ROOT": str(node), **settings}
     job = node / "job.sh"
     job.write_text(whole)
@@ -75,18 +73,14 @@ def test_the_node_and_the_limits_of_the_job(shell, node):
     assert found["host"] == [os.uname().nodename]
     assert (found["node_cpus"], found["cpus"]) == (["8"], ["2"])
     assert (found["usable_memory_mb"], found["cgroup_memory_mb"]) == (["62000"], ["2048"])
-    assert found["address_space_mb"] == ["4096"]
     assert "gap" not in found
 
 
 def test_a_job_without_limits(shell, node):
     (node / "sys/fs/cgroup/job/memory.max").write_text("max\n")
     (node / "proc/self/status").write_text("Cpus_allowed_list:\t0-7\n")
-    (node / "proc/self/limits").write_text(
-        "Max address space         unlimited            unlimited            bytes\n"
-    )
     found = report(shell, node)
-    assert (found["cpus"], found["cgroup_memory_mb"], found["address_space_mb"]) == (["8"], [""], [""])
+    assert (found["cpus"], found["cgroup_memory_mb"]) == (["8"], [""])
 
 
 def test_attributes_as_a_startd_has_them(shell, node):
@@ -155,21 +149,15 @@ def test_a_failure_of_htcondors_discovery_is_a_gap(shell, node):
 
 
 def test_a_part_that_hangs_is_a_gap(any_shell, node):
-    tool(node, "apptainer", "sleep 300\n")
-    found = report(any_shell, node, hung="containers")
-    assert found["gap"] == ["containers: no answer within 3 s"]
-    assert "container" not in found
+    tool(node, "nvidia-smi", "sleep 300\n")
+    found = report(any_shell, node, hung="GPUs")
+    assert found["gap"] == ["GPUs: no answer within 3 s"]
+    assert "gpu" not in found
 
 
 def test_gpus_of_nvidia_smi(shell, node):
     tool(node, "nvidia-smi", 'echo "NVIDIA A100-SXM4-40GB, 40960"; echo "NVIDIA A100-SXM4-40GB, 40960"\n')
-    found = report(shell, node, CUDA_VISIBLE_DEVICES="0,1")
-    assert found["gpu"] == ["40960|NVIDIA A100-SXM4-40GB"] * 2
-    assert found["gpus_assigned"] == ["0,1"]
-
-
-def test_gpus_of_grid_engine_count_if_the_variables_of_vendors_are_empty(shell, node):
-    assert report(shell, node, CUDA_VISIBLE_DEVICES="", SGE_HGR_gpu="1")["gpus_assigned"] == ["1"]
+    assert report(shell, node)["gpu"] == ["40960|NVIDIA A100-SXM4-40GB"] * 2
 
 
 def test_a_driver_that_fails_is_a_gap(shell, node):
@@ -211,14 +199,6 @@ def test_cvmfs_and_its_attributes(shell, node):
     assert "ICECUBE_CVMFS_Exists = True" in found["attribute"]
 
 
-def test_containers_and_user_namespaces(shell, node):
-    tool(node, "apptainer", "echo apptainer version 1.3.4\n")
-    tool(node, "unshare", '[ "$1 $2" = "-U true" ] && exit 1\n')
-    found = report(shell, node)
-    assert found["container"] == [f"{node}/tools/apptainer|apptainer version 1.3.4"]
-    assert found["user_namespaces"] == ["no"]
-
-
 def test_connections(shell, node):
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_server(("127.0.0.1", 0)) as closed:
         port, refused = server.getsockname()[1], closed.getsockname()[1]
@@ -229,12 +209,6 @@ def test_connections(shell, node):
 
 def test_no_connection_is_tried_without_an_address(shell, node):
     assert "connection" not in report(shell, node)
-
-
-def test_the_clock_is_compared_with_that_of_the_directorys_server(shell, node):
-    tool(node, "date", '[ "$1" != -r ] || { echo 1900000000; exit; }; [ "$1" != +%s ] || { echo 1900000100; exit; }\n')
-    assert report(shell, node, NODE_REPORT_DIRECTORY=str(node / "shared"))["clock_offset_s"] == ["-100"]
-    assert not list((node / "shared").iterdir())
 
 
 def test_the_output_is_plain_text(shell, node):

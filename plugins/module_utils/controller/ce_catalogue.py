@@ -16,7 +16,7 @@ import os
 import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Pattern, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, List, Optional, Pattern, Tuple, TypeVar, Union
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt
@@ -138,7 +138,20 @@ def build(
     """
     warnings: List[str] = []
     hosts: Dict[str, Dict[str, Any]] = {}
-    for site in _newest(_sites(answers, warnings)):
+    sites: Dict[Tuple[Optional[str], str], _Site] = {}
+    for collector, record in ((name, record) for name, records in answers.items() for record in records):
+        where = f"{collector}: the ad {one_line(record['name'])}"
+        try:
+            if "error" in record:
+                raise InputError(one_line(record["error"]))
+            site = _Site(collector, where, record["ad"])
+        except InputError as error:
+            warnings.append(f"{where}: {error}; the ad is skipped")
+            continue
+        # The newest ad of each CE and gateway; of equal times, the first collector's.
+        if site.key not in sites or site.heard > sites[site.key].heard:
+            sites[site.key] = site
+    for site in sites.values():
         if not site.is_selected(filters):
             continue
         warnings.extend(f"{site.where}: {gap}" for gap in site.gaps)
@@ -338,28 +351,6 @@ class _Entry:
             and (not self.known_memory_mb or self.known_memory_mb >= filters["min_memory_mb"])
             and (not self.minutes or self.minutes * 60 >= filters["min_walltime_s"])
         )
-
-
-def _sites(answers: Dict[str, List[Dict[str, Any]]], warnings: List[str]) -> Iterator[_Site]:
-    """Yield the site of each ad. An invalid ad is named in `warnings`."""
-    for collector, records in answers.items():
-        for record in records:
-            where = f"{collector}: the ad {one_line(record['name'])}"
-            try:
-                if "error" in record:
-                    raise InputError(one_line(record["error"]))
-                yield _Site(collector, where, record["ad"])
-            except InputError as error:
-                warnings.append(f"{where}: {error}; the ad is skipped")
-
-
-def _newest(sites: Iterable[_Site]) -> List[_Site]:
-    """Return one site of each CE and gateway: that of the newest ad. Equal times: the first collector's."""
-    found: Dict[Tuple[Optional[str], str], _Site] = {}
-    for site in sites:
-        if site.key not in found or site.heard > found[site.key].heard:
-            found[site.key] = site
-    return list(found.values())
 
 
 def _entries(site: _Site, filters: Dict[str, Any], defaults: Dict[str, int], warnings: List[str]) -> Dict[str, _Entry]:

@@ -42,42 +42,25 @@ def inventory_sites(hostvars: Any, hosts: List[str]) -> Dict[str, List[Any]]:
 def demand_server_sites(hostvars: Any, hosts: List[str]) -> Dict[str, Dict[str, Any]]:
     """Return {"tokens": {site: token}, "lease_limits": {site: most leased jobs}}. Revoked sites have no token.
 
+    A site without entries has no limit. The limits are there because a stolen token must not reserve the whole demand.
     Raises InputError for invalid entries, or variables that cannot be read.
     """
     revoked = inventory_sites(hostvars, hosts)["revoked_hosts"]
-    tokens = demand_tokens(hostvars, [host for host in hosts if host not in revoked])
-    return {"tokens": tokens, "lease_limits": lease_limits(hostvars, hosts)}
-
-
-def demand_tokens(hostvars: Any, hosts: List[str]) -> Dict[str, str]:
-    """Return {site: token} of the hosts that have a variable for it. Raises InputError if it cannot be read."""
-    tokens = {}
+    tokens: Dict[str, str] = {}
+    limits: Dict[str, int] = {}
     for host in hosts:
         variables = hostvars[host]
-        if "glidein_demand_token" in variables:
-            site, token = read_variables(host, variables, "glidein_site", "glidein_demand_token")
-            tokens[str(site or host)] = str(token or "")
-    return tokens
-
-
-def lease_limits(hostvars: Any, hosts: List[str]) -> Dict[str, int]:
-    """Return {site: most leased jobs} of the hosts that have entries: a stolen token must not reserve the whole demand.
-
-    Raises InputError for invalid entries, or variables that cannot be read.
-    """
-    found = {}
-    names = ("glidein_site", "glidein_deployment", "glidein_entries", "glidein_limits")
-    for host in hosts:
-        variables = hostvars[host]
-        site, deployment, entries, limits = read_variables(host, variables, *names)
-        if "glidein_entries" not in variables:
-            continue
-        try:
-            checked = normalise_site(deployment or "glidein", site or host, entries, limits)
-        except InputError as error:
-            raise InputError(f"{host}: {error}") from error
-        found[site or host] = lease_limit(checked)
-    return found
+        site = read_variables(host, variables, "glidein_site")[0] or host
+        if "glidein_demand_token" in variables and host not in revoked:
+            tokens[str(site)] = str(read_variables(host, variables, "glidein_demand_token")[0] or "")
+        names = ("glidein_deployment", "glidein_entries", "glidein_limits")
+        deployment, entries, of_site = read_variables(host, variables, *names)
+        if "glidein_entries" in variables:
+            try:
+                limits[site] = lease_limit(normalise_site(deployment or "glidein", site, entries, of_site))
+            except InputError as error:
+                raise InputError(f"{host}: {error}") from error
+    return {"tokens": tokens, "lease_limits": limits}
 
 
 def lease_limit(site: Dict[str, Any]) -> int:

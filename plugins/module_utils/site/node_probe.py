@@ -43,7 +43,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs impo
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import asked, script_head
 from ansible_collections.glidein.ops.plugins.module_utils.site.node_report import EMPTY, is_complete, parse_report
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import SiteDirectory, read_text
-from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYTHING, Spec, invalid
+from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec, invalid
 
 # The longest walltime of a job. The report takes a few seconds, on a node with hanging file systems a few minutes.
 WALLTIME_S = 600
@@ -59,13 +59,7 @@ GONE = "gone"
 _ADDRESS = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*:[0-9]{1,5}\Z")
 _COLLECTOR_PORT = 9618
 _REPOSITORY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9.-]*\Z")
-_OPTIONS = Spec(
-    {
-        "scratch": {"type": SCRATCH},
-        "environment": {"type": ANYTHING},
-        "modules": {"type": MODULES, "default": []},
-    }
-)
+_OPTIONS = Spec({"scratch": {"type": SCRATCH}, "modules": {"type": MODULES, "default": []}})
 
 
 class NodeProbe:
@@ -79,10 +73,10 @@ class NodeProbe:
         problems = []
         checked = _OPTIONS.check(problems, "", {name: params[name] for name in _OPTIONS.options})
         environment = check_environment(problems, "environment", params["environment"] or {})
-        addresses = [_address(problems, address) for address in params["addresses"]]
-        for repository in params["cvmfs"]:
-            if not _REPOSITORY.match(repository):
-                problems.append(invalid("cvmfs", repository, "the name of a repository"))
+        self.addresses = [_address(problems, address) for address in params["addresses"]]
+        self.cvmfs = params["cvmfs"]
+        invalid_names = [name for name in self.cvmfs if not _REPOSITORY.match(name)]
+        problems += [invalid("cvmfs", name, "the name of a repository") for name in invalid_names]
         if problems:
             raise InputError(problems)
         self.entries, self.invalid = _checked_entries(params)
@@ -93,8 +87,6 @@ class NodeProbe:
         site_directory = SiteDirectory(params["home"], params["site"], params["log_dir"])
         base = site_directory.log_dir if params["log_dir"] else os.path.dirname(site_directory.path)
         self.directory = os.path.join(base, f"node_probe.{params['site']}")
-        self.addresses = addresses
-        self.cvmfs = list(params["cvmfs"])
         self.script = params["script"]
         self.payload = {
             "site": params["site"],
@@ -123,7 +115,6 @@ class NodeProbe:
             "NODE_REPORT_ADDRESSES": sh_quote(" ".join(self.addresses)),
             "NODE_REPORT_CVMFS": sh_quote(" ".join(sorted(set(self.cvmfs + entry["cvmfs"])))),
             "NODE_REPORT_SCRATCH": scratch_word(scratch) if scratch else "''",
-            "NODE_REPORT_DIRECTORY": sh_quote(self.directory),
         }
         lines = script_head(self.scheduler, entry, shape, name, self.payload)
         lines += ["", f"# A report of a compute node of the entry {entry_name}, written by glidein.ops."]
@@ -137,14 +128,13 @@ class NodeProbe:
     def headers(self):
         """Return the files of all jobs, [(path, text)], without the report's script, which is the same for all.
 
-        An entry whose files cannot be made has none.
+        An entry whose files cannot be made has none: its job fails alone.
         """
+        script = "# files/discovery/node_report.sh of the collection follows.\n"
         headers = []
         for entry in self.entries:
             with contextlib.suppress(InputError):
-                headers += self.files(
-                    entry, WALLTIME_S, "# files/discovery/node_report.sh of the collection follows.\n"
-                )
+                headers += self.files(entry, WALLTIME_S, script)
         return headers
 
     def submit(self):
@@ -188,21 +178,21 @@ class NodeProbe:
 
         Some queues refuse a walltime below a minimum. Then the job requests the walltime of the entry.
         """
-        walltimes = [WALLTIME_S]
-        if self.entries[name]["walltime_s"] > WALLTIME_S:
-            walltimes.append(self.entries[name]["walltime_s"])
-        while True:
-            walltime_s = walltimes.pop(0)
-            files = self.files(name, walltime_s, self.script)
-            for path, text in files:
-                write_atomically(path, text)
-            try:
-                return self.scheduler.submit(files[-1][0], self.names[name], None)
-            except OutcomeUnknownError:
+        longest_s = self.entries[name]["walltime_s"]
+        try:
+            return self._submit_files(name, WALLTIME_S)
+        except OutcomeUnknownError:
+            raise
+        except GlideinError:
+            if longest_s <= WALLTIME_S:
                 raise
-            except GlideinError:
-                if not walltimes:
-                    raise
+            return self._submit_files(name, longest_s)
+
+    def _submit_files(self, name, walltime_s):
+        files = self.files(name, walltime_s, self.script)
+        for path, text in files:
+            write_atomically(path, text)
+        return self.scheduler.submit(files[-1][0], self.names[name], None)
 
     def _no_job(self, name, error):
         shape = _smallest_shape(self.entries[name]) if name in self.entries else {"cpus": 1}
@@ -319,9 +309,8 @@ class NodeProbe:
                 self.scheduler.cancel(self.user, [job.id for job in jobs], running=True)
             except GlideinError as error:
                 problem = f" It could not be cancelled: {error}"
-        for node in nodes.values():
-            if node["state"] not in (REPORTED, FAILED):
-                node.update(error=_unfinished(node) + problem, state=FAILED)
+        for node in unfinished(nodes):
+            node.update(error=_why_unfinished(node) + problem, state=FAILED)
         _remove(self.directory)
         if made_parent:
             with contextlib.suppress(OSError):
@@ -353,13 +342,8 @@ class NodeProbe:
 
 
 def unfinished(nodes):
-    """Return the number of nodes whose report may still come."""
-    return sum(1 for node in nodes.values() if node["state"] not in (REPORTED, FAILED))
-
-
-def longest_wait_s(nodes):
-    """Return the time in seconds since the first submission of the nodes whose report may still come; 0 without one."""
-    return max((node["waited_s"] for node in nodes.values() if node["state"] not in (REPORTED, FAILED)), default=0)
+    """Return the nodes whose report may still come."""
+    return [node for node in nodes.values() if node["state"] not in (REPORTED, FAILED)]
 
 
 def summary(nodes):
@@ -372,7 +356,7 @@ def summary(nodes):
     return "; ".join(texts) or "no job was submitted"
 
 
-def _unfinished(node):
+def _why_unfinished(node):
     """Return why a node has no report when the probe ends."""
     if node["state"] == GONE:
         return f"the job left the queue less than {VISIBLE_S} s ago and has written no report yet."

@@ -21,18 +21,10 @@ EMPTY = {
     "memory_mb": None,
     "cpus": None,
     "limits_enforced": {"memory": None, "cpus": None},
-    "address_space_mb": None,
     "os": None,
-    "libc": None,
-    "kernel": None,
-    "machine": None,
     "gpus": [],
-    "gpus_assigned": None,
     "cvmfs": [],
-    "container": None,
-    "user_namespaces": None,
     "attributes": {},
-    "clock_offset_s": None,
     "host": None,
     "gaps": [],
 }
@@ -53,32 +45,23 @@ def parse_report(text, cpus):
     for match in _LINE.finditer(text):
         facts.setdefault(match.group("key"), []).append(match.group("value").strip())
     connections = [_connection(value) for value in facts.get("connection", [])]
-    limits = {key: _number(facts, key) for key in ("cgroup_memory_mb", "address_space_mb")}
-    node = {key: _number(facts, key) for key in ("node_memory_mb", "usable_memory_mb", "node_cpus")}
+    limit_mb, node_mb = _number(facts, "cgroup_memory_mb"), _number(facts, "node_memory_mb")
     granted_cpus = _number(facts, "cpus")
-    has_memory_limit = _is_below(limits["cgroup_memory_mb"], node["node_memory_mb"])
+    has_memory_limit = limit_mb is not None and (node_mb is None or limit_mb < node_mb)
     return {
         "outbound": _outbound(connections),
         "connections": [{"address": address, "error": error} for address, status, error in connections],
         "scratch": [item for item in map(_scratch, facts.get("scratch", [])) if item],
-        "memory_mb": limits["cgroup_memory_mb"] if has_memory_limit else node["usable_memory_mb"],
+        "memory_mb": limit_mb if has_memory_limit else _number(facts, "usable_memory_mb"),
         "cpus": granted_cpus,
         "limits_enforced": {
-            "memory": None if node["node_memory_mb"] is None else has_memory_limit,
-            "cpus": _cpus_enforced(granted_cpus, node["node_cpus"], cpus),
+            "memory": None if node_mb is None else has_memory_limit,
+            "cpus": _cpus_enforced(granted_cpus, _number(facts, "node_cpus"), cpus),
         },
-        "address_space_mb": limits["address_space_mb"],
         "os": _text(facts, "os"),
-        "libc": _text(facts, "libc"),
-        "kernel": _text(facts, "kernel"),
-        "machine": _text(facts, "machine"),
         "gpus": [_gpu(value) for value in facts.get("gpu", [])],
-        "gpus_assigned": _text(facts, "gpus_assigned"),
         "cvmfs": sorted(set(facts.get("cvmfs", []))),
-        "container": _container(_text(facts, "container")),
-        "user_namespaces": {"yes": True, "no": False}.get(_text(facts, "user_namespaces")),
         "attributes": dict(_attributes(facts.get("attribute", []))),
-        "clock_offset_s": _number(facts, "clock_offset_s"),
         "host": _text(facts, "host"),
         "time": _number(facts, "time"),
         "gaps": facts.get("gap", []),
@@ -94,10 +77,6 @@ def _number(facts, key):
     """Return the last value of a key as a number; None if it is missing or no number."""
     value = _text(facts, key)
     return int(value) if value and _NUMBER.match(value) else None
-
-
-def _is_below(limit, total):
-    return limit is not None and (total is None or limit < total)
 
 
 def _cpus_enforced(granted, node, requested):
@@ -143,14 +122,6 @@ def _gpu(value):
     """Return a GPU of MEMORY_MB|NAME."""
     memory_mb, unused, name = value.partition("|")
     return {"name": name, "memory_mb": int(memory_mb) if _NUMBER.match(memory_mb) else None}
-
-
-def _container(value):
-    """Return {"path", "version"} of PATH|PROGRAM version VERSION."""
-    if value is None:
-        return None
-    path, unused, version = value.partition("|")
-    return {"path": path, "version": version.split()[-1] if version.split() else None}
 
 
 def _attributes(lines):

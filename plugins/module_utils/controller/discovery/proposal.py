@@ -147,7 +147,7 @@ def variables_text(proposal: Proposal, introduction: Iterable[str], remarks: Ite
     for title, pairs in remarks:
         lines += ["", f"# {title}"] if pairs else []
         for name, text in pairs:
-            lines += wrapped(f"{name}: {text}", "#   ", _FILE_WIDTH, "#     ")
+            lines += _wrapped(f"{name}: {text}", "#   ", _FILE_WIDTH, "#     ")
     return "\n".join(lines) + "\n"
 
 
@@ -206,7 +206,7 @@ def _commented(line: str, comment: str, start: str) -> List[str]:
 
 
 def _comment(text: str, start: str) -> List[str]:
-    return wrapped(text, f"{start}# ", _FILE_WIDTH, f"{start}# ")
+    return _wrapped(text, f"{start}# ", _FILE_WIDTH, f"{start}# ")
 
 
 def _flow(value: Any) -> str:
@@ -239,15 +239,15 @@ def discovery_summary(
     are not shown without entries.
     """
     cluster = f", cluster {facts['cluster']}" if facts["cluster"] else ""
-    lines = wrapped(f"{host}: {_system(facts, 'no batch system found')}{cluster}, user {facts['user']}", "")
+    lines = _wrapped(f"{host}: {_system(facts, 'no batch system found')}{cluster}, user {facts['user']}", "")
     lines += _section("ENTRIES", [(name, _entry_text(entry)) for name, entry in proposal.entries.items()])
     lines += _section("QUEUES WITHOUT AN ENTRY", _queues_by_reason(proposal))
     lines += _section("NOT READ", _gaps(facts))
     lines += _section("NOTES", [("", note) for note in proposal.notes])
     lines += _section("TODO", _questions(proposal.todo))
     lines += _section("DRIFT", [("", sentence) for sentence in drift])
-    lines += ["", *wrapped(written, "")]
-    return lines + [line for step in next_steps if proposal.entries for line in wrapped(step, "")]
+    lines += ["", *_wrapped(written, "")]
+    return lines + [line for step in next_steps if proposal.entries for line in _wrapped(step, "")]
 
 
 def _questions(todo: List[Todo]) -> List[Tuple[str, str]]:
@@ -286,13 +286,13 @@ def _section(title: str, rows: List[Tuple[str, str]]) -> List[str]:
     for name, text in rows:
         # A long name has a line of its own.
         if len(name) > width:
-            lines += wrapped(name, "  ")
+            lines += _wrapped(name, "  ")
             name = ""
-        lines += wrapped(text, f"  {name.ljust(width)}  " if width else "  ")
+        lines += _wrapped(text, f"  {name.ljust(width)}  " if width else "  ")
     return lines
 
 
-def wrapped(text: str, start: str, width: int = _SUMMARY_WIDTH, indent: Optional[str] = None) -> List[str]:
+def _wrapped(text: str, start: str, width: int = _SUMMARY_WIDTH, indent: Optional[str] = None) -> List[str]:
     """Return a text in lines of at most `width` columns.
 
     start: the beginning of the first line; indent: that of the further ones, by default blanks of the same width. A

@@ -59,7 +59,7 @@ class NodeSize:
         scratch = scratch_directory(node)
         self.is_disk_probed = scratch is not None
         # Only one digit: the free space changes from probe to probe.
-        disk_mb = self._share(round_down(scratch["free_mb"], 1) if scratch else group["disk_mb"])
+        disk_mb = self._share(_round_down(scratch["free_mb"], 1) if scratch else group["disk_mb"])
         self.disk_known = disk_mb is not None
         self.disk_mb = CAUTIOUS_DISK_PER_CPU_MB * (self.cpus or 1) if disk_mb is None else disk_mb
 
@@ -98,7 +98,7 @@ class NodeSize:
         return self._with_gpus({"cpus": cpus, "memory_mb": memory_mb, "disk_mb": disk_mb}, gpus)
 
     def _shared_disk_mb(self) -> int:
-        return max(1, round_down(self.disk_mb * DISK_PERCENT // 100)) if self.disk_known else self.disk_mb
+        return max(1, _round_down(self.disk_mb * DISK_PERCENT // 100)) if self.disk_known else self.disk_mb
 
     def _with_gpus(self, shape: Dict[str, Any], gpus: int) -> Dict[str, Any]:
         if gpus:
@@ -136,7 +136,7 @@ def scratch_directory(node: Node) -> Optional[Dict[str, Any]]:
     return best
 
 
-def round_down(number: int, kept: int = 2) -> int:
+def _round_down(number: int, kept: int = 2) -> int:
     """Return a number with its first digits only. kept: how many."""
     step = 10 ** max(0, len(str(number)) - kept)
     return number // step * step

@@ -57,31 +57,27 @@ class VariablesFile:
         A path is a tuple of keys, as in Proposal. An entry itself has the value None. Other values are left out, and
         those that cannot be parsed.
         """
+        found: Measured = {}
+
+        def add(path: Tuple[str, ...], key: Any, value: Any = None) -> None:
+            comment = self._comment(key, value)
+            if comment:
+                found[path] = (value and loader.construct_object(value, deep=True), comment)
+
         try:
             loader = ansible_yaml.SafeLoader(self.content or "")
             variables = _items(loader.get_single_node())
-            entries = _items(variables.get("glidein_entries", (None, None))[1])
-            found: Dict[Tuple[str, ...], Tuple[Any, Any]] = {}
             if "glidein_scratch" in variables:
-                found["glidein_scratch",] = variables["glidein_scratch"]
-            for name, (key, entry) in entries.items():
-                found["glidein_entries", name] = key, None
-                found.update(
-                    {
-                        ("glidein_entries", name, option): item
-                        for option, item in _items(entry).items()
-                        if option in _MEASURED
-                    }
-                )
-            comments = {path: self._comment(*item) for path, item in found.items()}
-            return {
-                path: (value and loader.construct_object(value, deep=True), comments[path])
-                for path, (_key, value) in found.items()
-                if comments[path]
-            }
+                add(("glidein_scratch",), *variables["glidein_scratch"])
+            for name, (key, entry) in _items(variables.get("glidein_entries", (None, None))[1]).items():
+                add(("glidein_entries", name), key)
+                for option, item in _items(entry).items():
+                    if option in _MEASURED:
+                        add(("glidein_entries", name, option), *item)
         # Of any type, as in _variables.
         except Exception:  # pylint: disable=broad-exception-caught
             return {}
+        return found
 
     def _comment(self, key: Any, value: Any) -> str:
         """Return the part of the comment above a key, and after it or its value, that a probe has written; or "".

@@ -52,7 +52,9 @@ def log_in(
     """
     place = tempfile.mkdtemp(prefix="ask-", dir=directory)
     try:
-        with contextlib.closing(_listener(os.path.join(place, "s"))) as listener:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(os.path.join(place, "s"))
+            listener.listen(4)
             process = _start(argv, place)
             try:
                 _converse(process, listener, place, conversation, answer, notice, timeout_s)
@@ -66,13 +68,6 @@ def log_in(
         refused = conversation.has_answered and _REFUSED.search(output) is not None
         what = "an answer was not accepted" if refused else f"ssh ended with exit status {process.returncode}"
         raise LoginError(f"{what}: {last_output(output) or 'no output'}", refused)
-
-
-def _listener(path: str) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(path)
-    listener.listen(4)
-    return listener
 
 
 def _start(argv: List[str], place: str) -> "subprocess.Popen[bytes]":

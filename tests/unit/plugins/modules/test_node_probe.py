@@ -109,13 +109,17 @@ def test_check_mode_submits_nothing_and_shows_the_scripts(run, slurm, home):
     assert not home.exists()
 
 
-def test_a_report_is_read_and_the_job_that_writes_it_may_end(run, slurm, report):
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_report_is_read_and_the_job_that_writes_it_may_end(run, slurm, report, clock, leaves):
     run("submitted")
     slurm.set("1", "RUNNING")
     assert states(run()) == {"main": "running", "gpu": "queued"}
     report(1)
     assert states(run()) == {"main": "completing", "gpu": "queued"}
-    end(slurm, "1")
+    if leaves:
+        end(slurm, "1")
+    else:
+        clock(probe_utils.ENDING_S)
     result = run()
     assert not result["changed"]
     assert (states(result), result["unfinished"]) == ({"main": "reported", "gpu": "queued"}, 1)
@@ -124,28 +128,15 @@ def test_a_report_is_read_and_the_job_that_writes_it_may_end(run, slurm, report)
     assert (node["waited_s"], node["job_id"]) == (42, "1")
 
 
-def test_a_job_that_does_not_leave_the_queue_counts_as_reported(run, slurm, report, clock):
-    run("submitted")
-    slurm.set("1", "RUNNING")
-    report(1)
-    assert states(run())["main"] == "completing"
-    clock(probe_utils.ENDING_S)
-    assert states(run())["main"] == "reported"
-
-
-def test_a_refused_entry_fails_alone_with_the_batch_systems_text(run, slurm):
-    result = run("submitted", entries={"main": raw_entry(queue="nosuch"), "gpu": raw_entry()})
-    assert states(result) == {"main": "failed", "gpu": "queued"}
+def test_refused_and_invalid_entries_fail_alone(run, slurm):
+    invalid = raw_entry(walltime="2 fortnights")
+    result = run("submitted", entries={"main": raw_entry(queue="nosuch"), "odd": invalid, "gpu": raw_entry()})
+    assert states(result) == {"main": "failed", "odd": "failed", "gpu": "queued"}
+    assert result["nodes"]["odd"]["error"].startswith("glidein_entries.odd.walltime: '2 fortnights' is invalid")
     node = result["nodes"]["main"]
     assert node["error"].startswith("the job was refused: sbatch --parsable ")
     assert "invalid partition specified: nosuch" in node["error"]
     assert (node["job_id"], node["waited_s"], node["scratch"]) == (None, None, [])
-
-
-def test_an_invalid_entry_fails_alone(run):
-    result = run("submitted", entries={"main": raw_entry(walltime="2 fortnights"), "gpu": raw_entry()})
-    assert states(result) == {"main": "failed", "gpu": "queued"}
-    assert result["nodes"]["main"]["error"].startswith("glidein_entries.main.walltime: '2 fortnights' is invalid")
 
 
 def test_a_queue_that_refuses_a_short_walltime_gets_that_of_the_entry(run, slurm, directory):
@@ -233,20 +224,13 @@ def test_the_end_cancels_waiting_jobs_and_leaves_nothing(run, slurm, home, repor
     assert (again["changed"], again["nodes"], again["msg"]) == (False, {}, "no job was submitted")
 
 
-def test_the_end_in_check_mode_changes_nothing(run, slurm, directory):
-    run("submitted")
-    result = run("absent", check=True)
-    assert (result["changed"], states(result)) == (True, {"main": "queued", "gpu": "queued"})
-    assert len(slurm.jobs()) == 2
-    assert directory.exists()
-
-
 def test_leftovers_of_a_killed_run_are_named_without_the_entries(run, slurm, directory):
     run("submitted")
     slurm.add("99", "someone-elses")
     result = run("absent", check=True, entries={})
+    assert result["changed"]
     assert result["left"] == [f"job 1 ({MAIN})", f"job 2 ({GPU})", str(directory)]
-    assert len(slurm.jobs()) == 3
+    assert len(slurm.jobs()) == 3 and directory.exists()
     assert run("absent", entries={})["changed"]
     assert run("absent", check=True, entries={})["left"] == []
 
@@ -260,13 +244,6 @@ def test_a_later_run_replaces_leftovers_of_a_killed_run(run, slurm, directory, h
     assert [(job_id, name) for job_id, name, unused in slurm.jobs()] == [("3", MAIN)]
     assert result["nodes"]["main"]["job_id"] == "3"
     assert sorted(path.name for path in directory.iterdir()) == ["jobs.json", "main.sh"]
-
-
-def test_jobs_without_files_are_found_and_cancelled(run, slurm):
-    slurm.add("7", MAIN)
-    result = run("absent")
-    assert result["changed"]
-    assert slurm.jobs() == []
 
 
 def test_nothing_is_submitted_if_the_queue_cannot_be_read(run, slurm, home):

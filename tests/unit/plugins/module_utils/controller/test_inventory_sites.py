@@ -7,7 +7,6 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import (
     demand_server_sites,
     inventory_sites,
-    lease_limits,
     select_hosts,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -24,8 +23,9 @@ def test_sites_have_a_name_and_a_credential():
         "a": {"glidein_site": "alpha"},
         "b": {"glidein_credential": "pool_password"},
         "c": {"glidein_site": "gamma", "glidein_revoked": True, "glidein_credential_file": "/token"},
+        "twin": {"glidein_site": "alpha"},
     }
-    assert inventory_sites(hostvars, ["a", "b", "c"]) == {
+    assert inventory_sites(hostvars, list(hostvars)) == {
         "trusted": [
             {"site": "alpha", "credential": "token", "supplied": False},
             {"site": "b", "credential": "pool_password", "supplied": False},
@@ -43,13 +43,6 @@ def test_text_of_an_inventory_is_read_as_a_boolean(value, revoked):
     found = inventory_sites({"a": {"glidein_revoked": value}}, ["a"])
     assert bool(found["revoked"]) is revoked
     assert bool(found["trusted"]) is not revoked
-
-
-def test_two_hosts_of_a_site_are_one_site():
-    hostvars = {"a": {"glidein_site": "s"}, "b": {"glidein_site": "s", "glidein_credential": "pool_password"}}
-    assert inventory_sites(hostvars, ["a", "b"])["trusted"] == [
-        {"site": "s", "credential": "pool_password", "supplied": False}
-    ]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +77,7 @@ def entry(limits=None, **shapes):
 
 def limit(limits=None, **entries):
     variables = {"glidein_site": "PSC", "glidein_entries": entries, "glidein_limits": limits or {}}
-    return lease_limits({"host": variables}, ["host"])["PSC"]
+    return demand_server_sites({"host": variables}, ["host"])["lease_limits"]["PSC"]
 
 
 @pytest.mark.parametrize(
@@ -104,19 +97,16 @@ def test_the_limits_of_entries_and_site_bound_the_jobs(limits, entries, jobs):
     assert limit(limits, **entries) == jobs
 
 
-def test_hosts_without_entries_have_no_limit_and_others_have_the_name_of_their_site():
-    hostvars = {"one": {"glidein_entries": {"a": entry({"total": 5})}}, "two": {}}
-    assert lease_limits(hostvars, ["one", "two"]) == {"one": 5}
-
-
-def test_invalid_entries_are_an_error_that_names_the_host():
-    with pytest.raises(InputError, match="one: .*glidein_entries.a.walltime"):
-        lease_limits({"one": {"glidein_entries": {"a": {"shapes": {"core": CORE}}}}}, ["one"])
-
-
-def test_a_variable_that_cannot_be_read_is_an_error_that_names_the_host():
-    with pytest.raises(InputError, match="^odd: glidein_limits: "):
-        lease_limits({"odd": Unreadable("glidein_limits", {})}, ["odd"])
+@pytest.mark.parametrize(
+    "variables, error",
+    [
+        ({"glidein_entries": {"a": {"shapes": {"core": CORE}}}}, "one: .*glidein_entries.a.walltime"),
+        (Unreadable("glidein_limits", {}), "^one: glidein_limits: "),
+    ],
+)
+def test_invalid_and_unreadable_variables_are_errors_that_name_the_host(variables, error):
+    with pytest.raises(InputError, match=error):
+        demand_server_sites({"one": variables}, ["one"])
 
 
 def test_the_demand_server_gets_tokens_and_limits_of_sites_or_an_error_that_names_the_host():

@@ -21,13 +21,13 @@ def entries(*walltimes):
 
 
 def form_of(**changes):
+    pytest.importorskip("botocore", reason="botocore is not installed: pip install botocore")
     text = log_form.signed_form(log_form.checked_options(dict(OPTIONS, **changes)), "site-1", 3600)
     assert text.endswith("\n")
     return dict(line.split(" ", 1) for line in text.splitlines())
 
 
 def test_the_form_allows_objects_of_limited_size_below_the_sites_prefix():
-    pytest.importorskip("botocore", reason="botocore is not installed: pip install botocore")
     form = form_of()
     assert form["url"] == "https://s3.example.org:9000/logs"
     assert form["key"] == "glidein-logs/site-1/"
@@ -42,7 +42,6 @@ def test_the_form_allows_objects_of_limited_size_below_the_sites_prefix():
 
 
 def test_options_of_the_bucket():
-    pytest.importorskip("botocore", reason="botocore is not installed: pip install botocore")
     form = form_of(prefix="a/b/", region="eu-west-1")
     assert form["key"] == "a/b/site-1/"
     assert "/eu-west-1/s3/" in form["x-amz-credential"]
@@ -50,7 +49,6 @@ def test_options_of_the_bucket():
 
 
 def test_a_key_from_the_environment(monkeypatch):
-    pytest.importorskip("botocore", reason="botocore is not installed: pip install botocore")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "from-env")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "session")
@@ -60,7 +58,6 @@ def test_a_key_from_the_environment(monkeypatch):
 
 
 def test_without_a_key_botocores_reason_is_given(monkeypatch, tmp_path):
-    pytest.importorskip("botocore", reason="botocore is not installed: pip install botocore")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
@@ -73,12 +70,13 @@ def test_without_a_key_botocores_reason_is_given(monkeypatch, tmp_path):
 def test_without_botocore_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "botocore", None)
     with pytest.raises(InputError, match="needs the Python library botocore on the controller.*pip install botocore"):
-        form_of()
+        log_form.signed_form(log_form.checked_options(OPTIONS), "site-1", 3600)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        (None, "glidein_log_s3: 'logs' is invalid; expected a mapping"),
         ({"bucket": None}, "glidein_log_s3.bucket: missing"),
         ({"bucket": "A_B"}, "glidein_log_s3.bucket: 'A_B' is invalid"),
         ({"endpoint": "s3.example.org"}, "glidein_log_s3.endpoint: 's3.example.org' is invalid"),
@@ -91,14 +89,9 @@ def test_without_botocore_the_remedy_is_named(monkeypatch):
 )
 def test_invalid_options_are_named_without_the_secret(changes, message):
     with pytest.raises(InputError) as caught:
-        log_form.checked_options({key: value for key, value in dict(OPTIONS, **changes).items() if value is not None})
+        log_form.checked_options("logs" if changes is None else {**OPTIONS, **changes})
     assert message in str(caught.value)
     assert "lab-key" not in str(caught.value) and "not shown)" not in str(caught.value)
-
-
-def test_options_must_be_a_mapping():
-    with pytest.raises(InputError, match="expected a mapping"):
-        log_form.checked_options("logs")
 
 
 def test_the_form_lasts_for_the_wait_in_the_queue_and_the_walltime():
