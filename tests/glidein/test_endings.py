@@ -235,9 +235,7 @@ def no_log_directory(site):
 
 # name: (preparation of the site, changed settings). They run until their test ends them.
 UNTIL_ENDED = {
-    **{name: (lambda site: site.bring("good"), {}) for name in SIGNALS},
-    "group": (lambda site: site.bring("good"), {}),
-    **{"group " + name: (lambda site: site.bring("busy"), {}) for name in SIGNALS},
+    **{name: (lambda site: site.bring("busy"), {}) for name in SIGNALS},
     "patient": (lambda site: site.bring("deaf"), {"GLIDEIN_GRACE_S": 9}),
     "murdered": (lambda site: site.bring("stubborn"), {}),
     "logs to stderr": (lambda site: site.bring("good"), {"GLIDEIN_LOG_DIR": "-"}),
@@ -321,25 +319,10 @@ def test_logs_are_kept(together, shell):
 
 
 @pytest.mark.parametrize("name", SIGNALS)
-def test_signal_stops_gracefully(together, shell, name):
-    site, glidein = together[shell, name]
-    glidein.wait_for("registered").signal(getattr(signal, "SIG" + name))
-    assert_ended(site, *glidein.end(), SIGNALS[name], "signal " + name)
-    (kept,) = site.logs.iterdir()
-    assert "got TERM" in (kept / "MasterLog").read_text()
-
-
-def test_signal_to_the_whole_group(together, shell):
-    site, glidein = together[shell, "group"]
-    glidein.wait_for("registered").signal_group(signal.SIGTERM)
-    assert_ended(site, *glidein.end(), 143, "signal TERM")
-
-
-@pytest.mark.parametrize("name", SIGNALS)
 def test_signal_to_the_whole_group_reaches_the_daemons_only_through_the_script(together, shell, name):
     if shutil.which("setsid") is None:
         pytest.skip("setsid is not installed: without it the daemons are in the script's session")
-    site, glidein = together[shell, "group " + name]
+    site, glidein = together[shell, name]
     directory = glidein.wait_for("registered").directory()
     # Grid Engine and LSF send their notice this way. The stand-in ends at any signal but TERM, which it logs.
     assert int((directory / "session").read_text()) != glidein.process.pid

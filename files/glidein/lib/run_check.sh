@@ -35,7 +35,6 @@ $printed"
 printf '%s\n' "$printed" | grep .
 echo "GLIDEIN_Metric_${name}_seconds = $(($(date +%s) - began))"
 # PyGlidein's names.
-printf '%s\n' "$printed" | sed -n 's/^GLIDEIN_Resource_\([A-Za-z0-9_]*\) = /\1 = /p' | while read -r resource rest; do
-  echo "PYGLIDEIN_RESOURCE_$(printf '%s' "$resource" | tr '[:lower:]' '[:upper:]') $rest"
-done
+printf '%s\n' "$printed" |
+  awk 'sub(/^GLIDEIN_Resource_/, "") { $1 = "PYGLIDEIN_RESOURCE_" toupper($1); print }'
 echo "-"

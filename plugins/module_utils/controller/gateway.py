@@ -93,7 +93,7 @@ def _lines(result: Dict[str, Any], from_access_point: Dict[str, Any], now: float
     if result.get("unreachable"):
         return ["unknown: the login node cannot be reached"]
     # Lines NAME VALUE; an unknown value has no line.
-    lines = (line.partition(" ") for line in str(result.get("stdout") or "").splitlines())
+    lines = (line.partition(" ") for line in str(result.get("stdout") or "").split("\n"))
     found = {name: value for name, _blank, value in lines}
     try:
         if found["state"] == "installed":
