@@ -13,29 +13,19 @@ from .history_recorder import HistoryRecorder
 from .periodic import Every
 from .refresh import Refresher
 from .server import Server
-from .store import watch
 from .web import metrics
 
 GRAPHITE_S = 60.0
 GRAPHITE_TIMEOUT_S = 10.0
 
 
-def threads(server: Server, on_lost: Callable[[], None] = lambda: None) -> list[Every]:
-    """Return the threads of the server's periodic work; none of them runs yet.
-
-    on_lost: is called if the database is lost, and a new start is needed.
-    """
+def threads(server: Server) -> list[Every]:
+    """Return the threads of the server's periodic work; none of them runs yet."""
     settings = server.settings
     refresher, recorder = Refresher(server), HistoryRecorder(server)
-
-    def check_database() -> None:
-        if server.watch.check():
-            on_lost()
-
     found = [
         Every("refresh", settings.pool.refresh_seconds, refresher.refresh_once),
         Every("history", HISTORY_S, recorder.work, delay_s=HISTORY_S),
-        Every("database", watch.INTERVAL_S, check_database, delay_s=watch.INTERVAL_S),
     ]
     if settings.pool.job_history_seconds:
         found.append(Every("waits", settings.pool.job_history_seconds, refresher.read_waits))

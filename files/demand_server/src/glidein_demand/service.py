@@ -36,10 +36,7 @@ def check(settings: Settings) -> None:
 
 
 def run(settings: Settings) -> int:
-    """Query the pool in the background and serve requests until SIGTERM or SIGINT; return the exit status.
-
-    The status is 0, or 1 if the database was lost, so that systemd starts the service again. Raise ConfigError.
-    """
+    """Query the pool in the background, serve requests until SIGTERM or SIGINT, and return 0. Raise ConfigError."""
     log_to_stderr()
     check(settings)
     app = create_app(settings)
@@ -50,22 +47,21 @@ def run(settings: Settings) -> int:
             "version %s listens on %s:%s, refresh every %s s",
             __version__, settings.server.bind, settings.server.port, settings.pool.refresh_seconds,
         )  # fmt: skip
-        server.start(background.threads(server, on_lost=lambda: http.stop(1)))
+        server.start(background.threads(server))
         http.run()
     finally:
         server.stop()
-    return http.status
+    return 0
 
 
 def wsgi() -> flask.Flask:
     """Return the application for a WSGI runner with one process and several threads; its periodic work runs.
 
-    The environment variable GLIDEIN_DEMAND_CONFIG names the configuration file. If the database is lost, the process
-    ends with status 1.
+    The environment variable GLIDEIN_DEMAND_CONFIG names the configuration file.
     """
     app = create_app(load(Path(os.environ.get("GLIDEIN_DEMAND_CONFIG", DEFAULT_CONFIG))))
     server: Server = app.extensions[EXTENSION]
-    server.start(background.threads(server, on_lost=lambda: os._exit(1)))
+    server.start(background.threads(server))
     return app
 
 
