@@ -14,8 +14,7 @@ from glidein_demand import config
 from glidein_demand.history_recorder import HistoryRecorder
 from glidein_demand.pool import queries
 from glidein_demand.pool.demand import group_id
-from glidein_demand.web.app import create_app
-from glidein_demand.web.current import EXTENSION
+from glidein_demand.web.app import EXTENSION, create_app
 
 from databases import SERVER, database, database_url, empty_database, new_database_url
 
@@ -24,10 +23,6 @@ __all__ = ["database", "database_url", "empty_database", "new_database_url"]  # 
 # A busy machine may be slow at any moment.
 hypothesis.settings.register_profile("busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("busy")
-
-# A busy machine is no reason to fail.
-hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("patient")
 
 NOW = 1_795_211_273
 TOKEN = "correct-horse-battery-staple"  # token of the site PSC, whose reports site_report() makes
