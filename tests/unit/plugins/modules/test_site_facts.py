@@ -14,7 +14,6 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import no_facts
 from ansible_collections.glidein.ops.plugins.modules import site_facts
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
-from ansible_collections.glidein.ops.tests.unit.support.hangs import hanging, shorten_limits
 from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
 RECORDED = Path(__file__).parent.parent / "module_utils" / "batch" / "recorded" / "slurm_24.11.5_accounting.txt"
@@ -97,18 +96,6 @@ def test_a_command_that_is_refused(login_node):
     assert "exit status 1: sacctmgr: error: You do not have permission" in found["gaps"][0]["error"]
     assert found["accounts"] == []
     assert next(queue for queue in found["queues"] if queue["name"] == "cpu")["problems"] == []
-
-
-def test_a_command_that_hangs_leaves_time_for_the_others(login_node, monkeypatch):
-    shorten_limits(monkeypatch, login_node)
-    write_program(login_node / "bin" / "sinfo", f"#!/bin/sh\n{hanging(login_node)}\n")
-    found = facts(timeout=600)
-    gaps = {gap["what"]: gap["error"] for gap in found["gaps"]}
-    assert "gave no answer within" in gaps["nodes"]
-    assert list(gaps) == ["nodes"]
-    assert found["queues"]
-    assert found["accounts"]
-    assert found["environment"]["home_free_mb"] is not None
 
 
 def test_a_site_without_a_batch_system(login_node, monkeypatch):
