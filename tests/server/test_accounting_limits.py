@@ -5,7 +5,7 @@
 import pytest
 from glidein_demand import result_cache
 from glidein_demand.pool import accounting_limits, demand, jobs
-from glidein_demand.pool.query_results import QueryResults, ScheddResult, ScheddState
+from glidein_demand.pool.pool_state import QueryResults, ScheddState
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,7 +145,7 @@ def test_jobs_with_concurrency_limits_are_a_group_of_their_own():
 
 
 def answers(groups, known):
-    return QueryResults([ScheddState("cm", 100, ScheddResult.of([demand_answer(groups)]))], 0, known)
+    return QueryResults([ScheddState.of("cm", 100, [demand_answer(groups)])], 0, known)
 
 
 def test_only_callers_with_a_token_get_the_reasons_of_limits():

@@ -10,20 +10,12 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from typing import Any
 
-from .pool import schedds, supply
-from .pool.passed_over_detector import PassedOverDetector
+from .pool import schedds
+from .pool.passed_over import PassedOverDetector
 from .pool.pool_state import GONE
-from .pool.queries import (
-    MAX_PARALLEL_QUERIES,
-    QueryError,
-    demand_queries,
-    limits_query,
-    one_line,
-    schedds_query,
-    supply_query,
-    waits_query,
-)
+from .pool.queries import MAX_PARALLEL_QUERIES, QueryError, demand_queries, schedd_query, schedds_query
 from .server import Server
+from .values import one_line
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +72,7 @@ class Refresher:
             source = f"the job history of {name}"
             try:
                 since = history.wait_marker(name)
-                result = self._run(waits_query(self._settings, schedd, since))
+                result = self._run({**schedd_query(self._settings, schedd), "type": "waits", "since": since})
                 if result["until"] != since:
                     history.add_waits(name, result["until"], result["waits"])
                 self._log_change(source, "")
@@ -93,8 +85,7 @@ class Refresher:
             self._by_requirements.discard(name)
             if any(result["by_requirements"] for result in results):
                 self._by_requirements.add(name)
-            attributes = set.intersection(*(set(result.get("attributes", ())) for result in results))
-            self._pool_state.store_demand(name, results, now, tuple(sorted(attributes)))
+            self._pool_state.store_demand(name, results, now)
         except Exception as error:  # noqa: BLE001 - an invalid result of one daemon must not end the thread
             self._pool_state.store_demand_error(name, self._log_change(name, error))
         else:
@@ -105,7 +96,7 @@ class Refresher:
         try:
             found = self._run(schedds_query(self._settings))
             self._schedds, missing = schedds.select(found["schedds"], self._settings.pool.schedds)
-            self._pool_state.store_gateways(found.get("gateways", ()))
+            self._pool_state.store_gateways(found["gateways"])
         except Exception as error:  # noqa: BLE001 - as in _store_demand
             message = self._log_change(COLLECTOR, error)
             if not self._schedds:
@@ -123,21 +114,26 @@ class Refresher:
 
     def _read_supply(self) -> None:
         now, source = int(self._server.clock()), "the list of machines"
-        machine_ads = self._server.machine_ads
+        machine_ads, pool = self._server.machine_ads, self._settings.pool
         try:
-            parameters = {
-                "slot_states": self._slot_states,
-                "token_sites": machine_ads.token_sites(now),
-                "sampled": machine_ads.recent(now),
-            }
-            result = self._run(supply_query(self._settings, now, parameters))
+            result = self._run(
+                {
+                    "type": "supply",
+                    "collector": pool.collector,
+                    "now": now,
+                    "vo": pool.vo,
+                    "token_vos": pool.token_vos,
+                    "slot_states": self._slot_states,
+                    "token_sites": machine_ads.token_sites(now),
+                    "sampled": machine_ads.recent(now),
+                }
+            )
             self._slot_states = result["slot_states"]
             machine_ads.add(result["samples"], now)
             self._server.glideins.registered(result["glideins"], now)
             self._server.core_hours.jobs_seen(result["job_cores"], now)
             self._passed_over.empty_glideins = result["empty_glideins"]
-            shown = {key: value for key, value in result.items() if key not in supply.INTERNAL_KEYS}
-            self._pool_state.store_supply(shown, now)
+            self._pool_state.store_supply(result["supply"], now)
         except Exception as error:  # noqa: BLE001 - as in _store_demand
             self._pool_state.store_supply_error(self._log_change(source, error))
         else:
@@ -146,9 +142,9 @@ class Refresher:
     def _read_limits(self) -> None:
         """Query the negotiator. It does not respond during a negotiation cycle: then its last limits remain."""
         try:
-            result = self._run(limits_query(self._settings))
+            result = self._run({"type": "limits", "collector": self._settings.pool.collector})
             self._pool_state.store_limits(result["limits"])
-            self._cycles = result.get("cycles", [])
+            self._cycles = result["cycles"]
         except Exception as error:  # noqa: BLE001 - as in _store_demand
             self._log_change(NEGOTIATOR, error)
         else:

@@ -1,24 +1,34 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The run of the server, and the check of its configuration."""
+"""The running service: the application, its periodic work, and its end."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from pathlib import Path
+from typing import Callable
 
 import flask
+from prometheus_client.bridge.graphite import GraphiteBridge
 
-from . import __version__, background
+from . import __version__
 from .config import DEFAULT_CONFIG, ConfigError, Settings, load
-from .pool.queries import QueryError
-from .pool.queries import run as run_query
-from .server import Server
+from .history_recorder import INTERVAL_S as HISTORY_S
+from .history_recorder import HistoryRecorder
+from .pool.queries import Queries, QueryError
+from .refresh import Refresher
+from .server import Every, Server
+from .store import watch
 from .store.database import check_url
+from .web import metrics
 from .web.app import create_app
 from .web.current import EXTENSION
 from .web.http_server import HttpServer
+
+GRAPHITE_S = 60.0
+GRAPHITE_TIMEOUT_S = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +37,10 @@ def check(settings: Settings) -> None:
     """Raise ConfigError if the constraint or the URL of the database is invalid. Open neither database nor port."""
     check_url(settings.state.database)
     if settings.pool.constraint:
+        query = {"type": "check", "constraint": settings.pool.constraint}
         try:
-            run_query({"type": "check", "constraint": settings.pool.constraint}, settings.pool.query_timeout_seconds)
+            with contextlib.closing(Queries()) as queries:
+                queries.run(query, settings.pool.query_timeout_seconds)
         except QueryError as error:
             raise ConfigError(
                 f"pool.constraint = {settings.pool.constraint!r}: {error}; must be a ClassAd expression, or empty"
@@ -50,7 +62,7 @@ def run(settings: Settings) -> int:
             "version %s listens on %s:%s, refresh every %s s",
             __version__, settings.server.bind, settings.server.port, settings.pool.refresh_seconds,
         )  # fmt: skip
-        server.start(background.threads(server, on_lost=lambda: http.stop(1)))
+        server.start(threads(server, on_lost=lambda: http.stop(1)))
         http.run()
     finally:
         server.stop()
@@ -65,8 +77,48 @@ def wsgi() -> flask.Flask:
     """
     app = create_app(load(Path(os.environ.get("GLIDEIN_DEMAND_CONFIG", DEFAULT_CONFIG))))
     server: Server = app.extensions[EXTENSION]
-    server.start(background.threads(server, on_lost=lambda: os._exit(1)))
+    server.start(threads(server, on_lost=lambda: os._exit(1)))
     return app
+
+
+def threads(server: Server, on_lost: Callable[[], None] = lambda: None) -> list[Every]:
+    """Return the threads of the server's periodic work; none of them runs yet.
+
+    on_lost: is called if the database is lost, and a new start is needed.
+    """
+    settings = server.settings
+    refresher, recorder = Refresher(server), HistoryRecorder(server)
+
+    def check_database() -> None:
+        if server.watch.check():
+            on_lost()
+
+    found = [
+        Every("refresh", settings.pool.refresh_seconds, refresher.refresh_once),
+        Every("history", HISTORY_S, recorder.work, delay_s=HISTORY_S),
+        Every("database", watch.INTERVAL_S, check_database, delay_s=watch.INTERVAL_S),
+    ]
+    if settings.pool.job_history_seconds:
+        found.append(Every("waits", settings.pool.job_history_seconds, refresher.read_waits))
+    if settings.metrics.graphite_server:
+        found.append(Every("graphite", GRAPHITE_S, graphite(server)))
+    return found
+
+
+def graphite(server: Server) -> Callable[[], None]:
+    """Return a function that sends the metrics to Graphite. It raises OSError if Graphite cannot be reached."""
+    host, port = server.settings.metrics.graphite_server, server.settings.metrics.graphite_port
+    bridge = GraphiteBridge((host, port), metrics.registry(server), GRAPHITE_TIMEOUT_S)
+
+    def send() -> None:
+        try:
+            bridge.push(server.settings.metrics.graphite_prefix)
+        except OSError as error:
+            server.graphite_sends["error"] += 1
+            raise OSError(f"metrics.graphite_server = {host!r}, port {port}: {error}") from error
+        server.graphite_sends["ok"] += 1
+
+    return send
 
 
 def log_to_stderr() -> None:

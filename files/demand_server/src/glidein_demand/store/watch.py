@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from .database import Database, LostError, one_line
 
 INTERVAL_S = 5.0
-"""The interval of the checks; see background.py."""
+"""The interval of the checks; see service.py."""
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from .. import __version__
-from ..pool import gateways
+from ..pool.schedds import described_gateways
 from ..server import Server
 from ..store.core_hours import CoreHours
 from .methods import METHODS
@@ -53,7 +53,7 @@ class _StateCollector(Collector):
         yield _gauge("paused", "1 while the server is paused", int(server.pause.state()["paused"]))
         yield from _of_demand(snapshot.results.demand())
         yield from _of_supply(snapshot.supply)
-        yield from _of_gateways(gateways.described(snapshot.gateways, server.clock()))
+        yield from _of_gateways(described_gateways(snapshot.gateways, server.clock()))
         yield _labelled_gauge(
             "glidein_demand_leased_jobs", "Jobs that a site holds leases on", ["site"], _leased(server)
         )

@@ -11,8 +11,8 @@ import math
 from typing import Any, Callable
 
 from .. import result_cache
-from ..pool import gateways
 from ..pool.job_lookup import JobName
+from ..pool.schedds import described_gateways
 from ..pool.supply import supply_result
 from ..server import Server
 from ..store import glidein_tracking
@@ -81,7 +81,7 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
             "demand_history": _demand_history(server, now),
             "summaries_until": server.ended_glideins.summaries_until(),
             "core_hours": server.core_hours.current(now),
-            "gateways": gateways.described(snapshot.gateways, now),
+            "gateways": described_gateways(snapshot.gateways, now),
         }
         return {**current, **extra}, now + SUPPLY_CACHE_S
 

@@ -228,7 +228,7 @@ def _waits(supply: Mapping[str, Any] | None) -> str:
 
 
 def gateway_row(row: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """Return the row of a gateway (gateways.described)."""
+    """Return the row of a gateway (schedds.described_gateways)."""
     return {
         **{key: row[key] for key in ("name", "site", "version", "state")},
         **{key: format_number(row[key]) for key in ("idle", "running", "held")},
