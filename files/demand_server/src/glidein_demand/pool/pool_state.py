@@ -69,11 +69,11 @@ class QueryResults:
         error: str | None = None,
     ) -> None:
         self.states = tuple(sorted(states, key=lambda state: state.name))
-        self._read = [state for state in self.states if state.as_of is not None]
+        self._read = [(state.as_of, state) for state in self.states if state.as_of is not None]
         self._fresh_from = fresh_from
         self._limits = pool_limits
         self._lock = threading.Lock()
-        attributes = [set(state.attributes) for state in self._read]
+        attributes = [set(state.attributes) for _as_of, state in self._read]
         self.about: dict[str, Any] = {
             "as_of": self._as_of(),
             "attributes": sorted(set.intersection(*attributes)) if attributes else [],
@@ -106,15 +106,14 @@ class QueryResults:
         A schedd that is gone therefore does not make the result old for ever. If all queries failed, return the time of
         the newest result.
         """
-        known = [(state.as_of, state.error) for state in self._read if state.as_of is not None]
-        answered = [as_of for as_of, error in known if error is None]
-        return min(answered) if answered else max((as_of for as_of, _error in known), default=None)
+        answered = [as_of for as_of, state in self._read if state.error is None]
+        return min(answered) if answered else max((as_of for as_of, _state in self._read), default=None)
 
     def _of_submitters(self) -> list[dict[str, Any]]:
         """Return new groups of one submitter each, without the jobs beyond the negotiator's limits."""
         groups = [
-            {**group, "as_of": state.as_of, "stale": state.as_of < self._fresh_from}
-            for state in self._read
+            {**group, "as_of": as_of, "stale": as_of < self._fresh_from}
+            for as_of, state in self._read
             for group in state.groups
         ]
         return accounting_limits.apply(groups, self._limits)
@@ -129,10 +128,10 @@ class QueryResults:
         return {
             **self.about,
             "groups": demand.merge(groups),
-            "unreadable": [{"schedd": state.name, **row} for state in self._read for row in state.unreadable],
+            "unreadable": [{"schedd": state.name, **row} for _as_of, state in self._read for row in state.unreadable],
             "waiting_for_limit": [
                 {"schedd": state.name, "count": state.over_limit, "limit": state.limit}
-                for state in self._read
+                for _as_of, state in self._read
                 if state.over_limit
             ],
             **({"concurrency_limits": limits} if limits else {}),
