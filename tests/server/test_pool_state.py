@@ -134,7 +134,9 @@ def test_later_readings_do_not_change_a_snapshot(pool_state):
 
 def test_anonymous_callers_see_no_users_and_no_error_texts(pool_state):
     unreadable = {"count": 1, "first_job": "1.0", "attribute": "RequestMemory", "error": "RequestMemory is secret"}
-    pool_state.store_demand("cm", answer([group(requirements="secret")], unreadable=[unreadable]), NOW)
+    secret = group(requirements="secret", attributes={"Owner": "secret"}, gpu_requirements="secret")
+    pool_state.store_demand("cm", answer([secret], unreadable=[unreadable]), NOW)
     shown = pool_state.snapshot().results.demand(False)
     assert "secret" not in str(shown) and "alice" not in str(shown)
+    assert shown["groups"][0]["count"] == 1
     assert shown["unreadable"] == [{"schedd": "cm", "count": 1, "first_job": "1.0", "attribute": "RequestMemory"}]
