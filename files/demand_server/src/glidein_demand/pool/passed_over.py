@@ -111,7 +111,7 @@ class PassedOverDetector:
 
     def __init__(self) -> None:
         self.empty_glideins: list[Any] = []
-        self._ordered: dict[tuple[str, str], dict[str, int]] = {}
+        self._leased: dict[tuple[str, str, str], int] = {}  # {(site, entry, group): time of the last lease}
         self._oldest_jobs: dict[tuple[str, str], OldestJob] = {}
 
     def detect(
@@ -127,26 +127,17 @@ class PassedOverDetector:
         leases: Leases.rows(); closed: ids of the groups that are closed now; groups() returns the groups of each
         submitter (QueryResults.by_submitter), and is called if needed.
         """
-        self._ordered = _updated_orders(self._ordered, leases, now)
-        wanted = {group for row in self.empty_glideins for group in self._ordered.get((row[0], row[1]), ())}
-        wanted |= set(closed)
+        self._leased = {key: seen for key, seen in self._leased.items() if now - seen < ORDER_LIFETIME_S}
+        # A lease ends when its glidein has registered.
+        self._leased.update({(row["site"], row["entry"], row["group"]): now for row in leases})
+        ordered: dict[tuple[str, str], set[str]] = {}
+        for site, entry, group in self._leased:
+            ordered.setdefault((site, entry), set()).add(group)
+        wanted = set(closed).union(*(ordered.get((row[0], row[1]), ()) for row in self.empty_glideins))
         known = self._oldest_jobs
         self._oldest_jobs = _oldest_jobs(known, groups() if wanted else (), wanted, now)
         changed = set(closed) & _with_new_jobs(known, self._oldest_jobs)
-        return changed, passed_over(self.empty_glideins, self._oldest_jobs, cycles, self._ordered, now)
-
-
-def _updated_orders(
-    known: Mapping[tuple[str, str], Mapping[str, int]], leases: Iterable[Mapping[str, Any]], now: int
-) -> dict[tuple[str, str], dict[str, int]]:
-    """Return {(site, entry): {group: time of its last lease}}. Keep it after the lease: that ends at registration."""
-    found = {
-        entry: {group: seen for group, seen in groups.items() if now - seen < ORDER_LIFETIME_S}
-        for entry, groups in known.items()
-    }
-    for row in leases:
-        found.setdefault((row["site"], row["entry"]), {})[row["group"]] = now
-    return {entry: groups for entry, groups in found.items() if groups}
+        return changed, passed_over(self.empty_glideins, self._oldest_jobs, cycles, ordered, now)
 
 
 def _oldest_jobs(
