@@ -4,14 +4,17 @@ import multiprocessing
 import os
 import stat
 import threading
+from types import SimpleNamespace
 
 import pytest
 from glidein_demand.config import ConfigError, UnusableError
 from glidein_demand.store import schema
-from glidein_demand.store.database import Database, LostError, upsert
+from glidein_demand.store.database import Database, upsert
 from glidein_demand.store.schema import history_wait as _waits
+from glidein_demand.store.tokens import digest
 from sqlalchemy import func, select
 
+from conftest import TOKEN, group, site_report
 from databases import SERVER
 
 _on_sqlite = pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")
@@ -73,11 +76,9 @@ def test_tables_that_are_missing_are_made_again_by_the_next_start(database, data
     with database.begin() as connection:
         schema.lease.drop(connection)
         connection.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
-    with pytest.raises(LostError, match="lost the tables lease while the server ran"):
-        database.check()
     Database(database_url).close()
-    database.check()
     with database.read() as connection:
+        assert connection.execute(select(schema.lease)).all() == []
         assert connection.execute(select(_waits.c.jobs)).scalar() == 1
 
 
@@ -103,13 +104,6 @@ def test_the_tables_of_another_version_are_refused_with_the_remedy(database, dat
     assert "\n" not in message
     with database.read() as connection:
         assert connection.execute(select(_waits.c.jobs)).scalar() == 1
-
-
-def test_a_running_server_notices_that_another_version_changed_the_database(database):
-    with database.begin() as connection:
-        connection.execute(schema.alembic_version.update().values(version_num="9999"))
-    with pytest.raises(LostError, match="has revision 9999 now, and this server uses revision"):
-        database.check()
 
 
 def test_writers_in_many_processes_take_turns(database_url):
@@ -216,8 +210,95 @@ def test_only_the_owner_can_read_its_files(database, tmp_path):
     assert modes == {"other.db": 0o600, "other.db-wal": 0o600, "other.db-shm": 0o600}
 
 
+def remove(folder):
+    for path in folder.glob("state.db*"):
+        path.unlink()
+
+
+def replace(folder):
+    Database(f"sqlite:///{folder}/new.db").close()
+    (folder / "new.db").replace(folder / "state.db")
+
+
+def damage(folder):
+    """Overwrite the file in place, as a broken disk or an incorrect copy does."""
+    for path in folder.glob("state.db-*"):
+        path.write_bytes(b"")
+    (folder / "state.db").write_bytes(b"x" * (folder / "state.db").stat().st_size)
+
+
 @_on_sqlite
-def test_a_file_other_than_a_database_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("lose", "words"),
+    [
+        (remove, ["state.db was removed or replaced while the server ran", "restore a copy"]),
+        (replace, ["state.db was removed or replaced while the server ran", "restore a copy"]),
+        (damage, ["The file is damaged", "restore a copy", "state.db-wal"]),
+    ],
+)
+def test_a_lost_or_damaged_file_is_an_error_of_every_call_and_of_the_health(new_service, tmp_path, lose, words):
+    service = new_service()
+    service.read(group())
+    assert service.get("/healthz").status_code == 200
+    if lose is damage:
+        service.server.database.close()  # no page of the file is cached
+    lose(tmp_path)
+    for response in (service.call("report", site_report(), TOKEN), service.call("get_demand")):
+        assert (response.status_code, "see the server's log" in response.json["error"]["data"]) == (503, True)
+    assert service.get("/").status_code == 503
+    health = service.get("/healthz")
+    assert (health.status_code, health.json["status"]) == (503, "no database")
+    problem = service.server.database.problem()
+    assert [word for word in (*words, "run the role glidein.ops.demand_server again") if word not in problem] == []
+
+
+@_on_sqlite
+def test_a_file_that_comes_back_is_used_again(new_service, tmp_path):
+    service = new_service()
+    service.read(group())
+    (tmp_path / "state.db").rename(tmp_path / "moved")
+    assert service.get("/healthz").status_code == 503
+    (tmp_path / "moved").rename(tmp_path / "state.db")
+    assert service.get("/healthz").status_code == 200
+
+
+def test_missing_tables_are_an_error_of_the_health(database):
+    assert database.problem() == ""
+    with database.begin() as connection:
+        schema.metadata.drop_all(connection)
+    assert "alembic_version" in database.problem()
+
+
+@_on_sqlite
+def test_a_full_disk_makes_the_health_bad_until_a_write_succeeds(new_service, monkeypatch, caplog):
+    service = new_service()
+    service.read(group())
+    report = site_report(entries=[{**entry, "entry": f"e{n}"} for entry in site_report()["entries"] for n in range(90)])
+    for pages, code, healthy in ((1, 503, "no database"), (10**6, 200, "ok")):
+        with service.server.database.begin() as connection:
+            connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+        assert service.call("report", report, TOKEN).status_code == code
+        assert service.get("/healthz").json["status"] == healthy
+    assert "state.db cannot be written: database or disk is full. Check the free space" in caplog.text
+    # A small write still fits into the write-ahead log.
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=100_000))
+    assert service.call("report", site_report(), TOKEN).status_code == 200
+    assert service.get("/healthz").json["status"] == "no database"
+
+
+def test_the_log_of_a_failed_statement_has_no_parameters(new_service, database_url, caplog):
+    service = new_service(url=database_url)
+    with service.server.database.begin() as connection:
+        schema.token.drop(connection)
+    assert service.get("/", TOKEN).status_code == 503
+    (record,) = caplog.records
+    assert "database: " in record.getMessage()
+    assert digest(TOKEN) not in record.getMessage()
+
+
+@_on_sqlite
+@pytest.mark.parametrize("words", ["file is not a database", "restore a copy of", "run the role glidein.ops.demand"])
+def test_a_damaged_file_is_refused_at_the_start_with_the_remedy(tmp_path, words):
     (tmp_path / "state.db").write_text("this is a text, and long enough to be taken for something else " * 20)
-    with pytest.raises(ConfigError, match="state.database: cannot be used: file is not a database"):
+    with pytest.raises(UnusableError, match=words):
         Database(f"sqlite:///{tmp_path}/state.db")

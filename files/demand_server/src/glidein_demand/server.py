@@ -32,7 +32,6 @@ from .store.pause import Pause
 from .store.reports import Reports
 from .store.site_owners import SiteOwners
 from .store.tokens import Tokens
-from .store.watch import Watch
 from .values import one_line
 
 log = logging.getLogger(__name__)
@@ -90,7 +89,6 @@ class Server:
         self.settings = settings
         self.clock = clock
         self.database = database = Database(settings.state.database)
-        self.watch = Watch(database)
         self.leases = Leases(database, clock)
         self.lease_limits = LeaseLimits(database)
         self.site_owners = SiteOwners(database, clock)

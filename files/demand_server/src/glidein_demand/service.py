@@ -20,7 +20,6 @@ from .history_recorder import HistoryRecorder
 from .pool.queries import Queries, QueryError
 from .refresh import Refresher
 from .server import Every, Server
-from .store import watch
 from .store.database import check_url
 from .web import metrics
 from .web.app import create_app
@@ -48,10 +47,7 @@ def check(settings: Settings) -> None:
 
 
 def run(settings: Settings) -> int:
-    """Query the pool in the background and serve requests until SIGTERM or SIGINT; return the exit status.
-
-    The status is 0, or 1 if the database was lost, so that systemd starts the service again. Raise ConfigError.
-    """
+    """Query the pool in the background, serve requests until SIGTERM or SIGINT, and return 0. Raise ConfigError."""
     log_to_stderr()
     check(settings)
     app = create_app(settings)
@@ -62,41 +58,31 @@ def run(settings: Settings) -> int:
             "version %s listens on %s:%s, refresh every %s s",
             __version__, settings.server.bind, settings.server.port, settings.pool.refresh_seconds,
         )  # fmt: skip
-        server.start(threads(server, on_lost=lambda: http.stop(1)))
+        server.start(threads(server))
         http.run()
     finally:
         server.stop()
-    return http.status
+    return 0
 
 
 def wsgi() -> flask.Flask:
     """Return the application for a WSGI runner with one process and several threads; its periodic work runs.
 
-    The environment variable GLIDEIN_DEMAND_CONFIG names the configuration file. If the database is lost, the process
-    ends with status 1.
+    The environment variable GLIDEIN_DEMAND_CONFIG names the configuration file.
     """
     app = create_app(load(Path(os.environ.get("GLIDEIN_DEMAND_CONFIG", DEFAULT_CONFIG))))
     server: Server = app.extensions[EXTENSION]
-    server.start(threads(server, on_lost=lambda: os._exit(1)))
+    server.start(threads(server))
     return app
 
 
-def threads(server: Server, on_lost: Callable[[], None] = lambda: None) -> list[Every]:
-    """Return the threads of the server's periodic work; none of them runs yet.
-
-    on_lost: is called if the database is lost, and a new start is needed.
-    """
+def threads(server: Server) -> list[Every]:
+    """Return the threads of the server's periodic work; none of them runs yet."""
     settings = server.settings
     refresher, recorder = Refresher(server), HistoryRecorder(server)
-
-    def check_database() -> None:
-        if server.watch.check():
-            on_lost()
-
     found = [
         Every("refresh", settings.pool.refresh_seconds, refresher.refresh_once),
         Every("history", HISTORY_S, recorder.work, delay_s=HISTORY_S),
-        Every("database", watch.INTERVAL_S, check_database, delay_s=watch.INTERVAL_S),
     ]
     if settings.pool.job_history_seconds:
         found.append(Every("waits", settings.pool.job_history_seconds, refresher.read_waits))

@@ -8,6 +8,7 @@ Several processes may use one database at a time: the server, and commands such 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import sqlite3
@@ -31,7 +32,7 @@ BUSY_SECONDS = 30
 """Seconds that a writer waits for the writers' lock before the database counts as unusable."""
 
 MIN_FREE_BYTES = 2**20
-"""Free space of the SQLite file's disk below which the disk counts as full after a failed write."""
+"""Free space of the SQLite file's disk below which the disk counts as full."""
 
 _READS = "glidein_reads"  # the execution option of connections that only read
 _WRITERS_LOCK = 0x676C6964  # the key of this program's advisory lock in a PostgreSQL database
@@ -44,9 +45,11 @@ _TOKENS = "run the role glidein.ops.demand_server again, which installs the site
 _DAMAGES = ("malformed", "not a database")  # parts of SQLite's messages about a damaged file
 _FAILED_WRITES = ("disk is full", "disk I/O error", "readonly database")  # parts of those about a failed write
 
+log = logging.getLogger(__name__)
 
-class LostError(Exception):
-    """The database is not the one that the server opened; the message has the remedy."""
+
+class LostError(SQLAlchemyError):
+    """The SQLite file is not the one that was opened; the message has the remedy."""
 
 
 class Database:
@@ -60,14 +63,16 @@ class Database:
 
     def __init__(self, url: str) -> None:
         parsed = parse_url(url)
-        self.damage = ""
-        self.failed_write = ""
-        self._file = parsed.database if parsed.get_backend_name() == "sqlite" else None
+        self._failure = ""  # the SQLite file is damaged, which is permanent, or the last write to it failed
+        self._is_damaged = False
+        self._file = Path(parsed.database) if parsed.get_backend_name() == "sqlite" and parsed.database else None
         self._engine = _engine(parsed)
         try:
             if self._file is not None:
-                _make_file(parsed)
-            event.listen(self._engine, "handle_error", self._note_damage)
+                # With mode 0600, before SQLite makes it with a mode that depends on the umask.
+                os.close(os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600))
+                event.listen(self._engine, "handle_error", self._note_failure)
+            self._identity = self._identify()
             self._reader = _reader(self._engine)
             self._turn = threading.RLock()
             self._open: Connection | None = None  # the connection of the transaction of the thread that has the turn
@@ -76,57 +81,54 @@ class Database:
             if not is_complete:
                 with self.begin() as connection:
                     self._make_tables(connection)
-            self._identity = self._identify()
         except (SQLAlchemyError, OSError) as error:
-            raise UnusableError(self.damage or f"state.database: cannot be used: {one_line(error)}") from error
+            raise UnusableError(self._failure or f"state.database: cannot be used: {one_line(error)}") from error
 
     @contextlib.contextmanager
     def begin(self) -> Iterator[Connection]:
         """Open a transaction that may write: committed at the end of the block, rolled back by an exception.
 
         One transaction of all processes is open at a time: no other process changes what it reads until it ends.
-        Within a transaction of the same thread, this is a part of it.
+        Within a transaction of the same thread, this is a part of it. Raise LostError.
         """
         # Threads of one process wait for a lock, which is fair and fast. SQLite would sleep and try again.
         with self._turn:
             if self._open is not None:
                 yield self._open
                 return
+            self._require_file()
             with self._engine.begin() as connection:
                 self._open = connection
                 try:
                     yield connection
                 finally:
                     self._open = None
-        # On a full disk, a small write still fits into the pages that the write-ahead log has already.
-        if self.failed_write and not self._is_full():
-            self.failed_write = ""
+            if not self._is_damaged:
+                self._failure = ""
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
-        """Open a connection that only reads. It waits for no writer, and all its queries see the same state."""
+        """Open a connection that only reads. It waits for no writer, and all its queries see the same state.
+
+        Raise LostError.
+        """
+        self._require_file()
         with self._reader.connect() as connection:
             yield connection
 
-    def check(self) -> None:
-        """Raise LostError if the server must start again, and SQLAlchemyError if the database cannot be read.
-
-        A removed SQLite file stays open: without this check, the server uses a file without a name, and new connections
-        make a new file without tables.
-        """
-        if self._identify() != self._identity:
-            raise LostError(self._lost("was removed or replaced"))
-        with self.read() as connection:
-            missing = metadata.tables.keys() - set(sqlalchemy.inspect(connection).get_table_names())
-            if missing:
-                raise LostError(self._lost(f"lost the tables {', '.join(sorted(missing))}"))
-            revision = connection.execute(select(alembic_version.c.version_num)).scalar()
-            if revision != REVISION:
-                raise LostError(
-                    f"state.database: {self._file or 'the database'} has revision {revision} now, and this server uses "
-                    f"revision {REVISION}: another version of glidein-demand changed it, or a copy was restored. The "
-                    "server ends, and its next start uses the installed version"
-                )
+    def problem(self) -> str:
+        """Return the reason why the database cannot be used now, or ""."""
+        try:
+            with self.read() as connection:
+                connection.execute(select(alembic_version)).all()
+            # On a full disk, a small write still fits into the pages that the write-ahead log has already.
+            if self._file is not None and shutil.disk_usage(self._file.parent).free < MIN_FREE_BYTES:
+                return self._cannot_be_written(f"less than {MIN_FREE_BYTES} bytes are free")
+        except LostError as error:
+            return str(error)
+        except (SQLAlchemyError, OSError) as error:
+            return self._failure or f"state.database: cannot be used: {one_line(error)}"
+        return self._failure
 
     def close(self) -> None:
         """Close all connections."""
@@ -161,45 +163,44 @@ class Database:
             connection.execute(upsert(connection, alembic_version, ["version_num"]), [{"version_num": REVISION}])
 
     def _identify(self) -> tuple[int, int] | None:
-        """Return the device and inode of the SQLite file; None if the file is missing."""
+        """Return the device and inode of the SQLite file; None if there is none."""
         try:
-            status = Path(self._file).stat() if self._file is not None else None
-        except FileNotFoundError:
+            status = self._file.stat() if self._file is not None else None
+        except OSError:
             return None
         return (status.st_dev, status.st_ino) if status is not None else None
 
-    def _is_full(self) -> bool:
-        """Return whether the disk of the SQLite file has less than MIN_FREE_BYTES free."""
-        try:
-            return self._file is not None and shutil.disk_usage(Path(self._file).parent).free < MIN_FREE_BYTES
-        except OSError:
-            return False
+    def _require_file(self) -> None:
+        """Raise LostError if the SQLite file was removed or replaced.
 
-    def _lost(self, what: str) -> str:
-        name = self._file or "the database"
-        return (
-            f"state.database: {name} {what} while the server ran. The server ends, and its next start makes "
-            f"the missing tables, empty. To keep tokens and history, stop the service and restore a copy; "
-            f"otherwise {_TOKENS}, and make other tokens again with glidein-demand token create"
-        )
-
-    def _note_damage(self, context: sqlalchemy.engine.ExceptionContext) -> None:
-        """Store a message if the error means that the SQLite file is damaged or cannot be written.
-
-        Damage is permanent. A failed write counts until a write succeeds and the disk has MIN_FREE_BYTES free.
+        Open connections would still use the file, which has no name any more, and lose what is written.
         """
-        error = context.original_exception
-        if self._file is not None and any(words in str(error) for words in _FAILED_WRITES):
-            self.failed_write = (
-                f"state.database: {self._file} cannot be written: {one_line(error)}. Check the free space, the quota "
-                "and the mount of its directory; the server continues by itself when writes succeed"
+        if self._identify() != self._identity:
+            raise LostError(
+                f"state.database: {self._file} was removed or replaced while the server ran. Stop the service, restore "
+                f"a copy and start it; without a copy, restart the service and {_TOKENS}"
             )
-        if self._file is not None and any(words in str(error) for words in _DAMAGES):
-            self.damage = (
-                f"state.database: cannot be used: {one_line(error)}. The file is damaged: stop the service, restore "
+
+    def _note_failure(self, context: sqlalchemy.engine.ExceptionContext) -> None:
+        """Store and log a message if the error means that the SQLite file is damaged or cannot be written."""
+        text, before = one_line(context.original_exception), self._failure
+        if any(words in text for words in _DAMAGES):
+            self._is_damaged = True
+            self._failure = (
+                f"state.database: cannot be used: {text}. The file is damaged: stop the service, restore "
                 f"a copy of {self._file} or move it away together with {self._file}-wal and {self._file}-shm, and "
                 f"{_TOKENS}"
             )
+        elif any(words in text for words in _FAILED_WRITES) and not self._is_damaged:
+            self._failure = self._cannot_be_written(text)
+        if self._failure != before:
+            log.error("%s", self._failure)
+
+    def _cannot_be_written(self, reason: str) -> str:
+        return (
+            f"state.database: {self._file} cannot be written: {reason}. Check the free space, the quota "
+            "and the mount of its directory; the server continues by itself when writes succeed"
+        )
 
 
 def one_line(error: BaseException) -> str:
@@ -301,9 +302,3 @@ def _postgresql_begun(connection: Connection) -> None:
     if not connection.get_execution_options().get(_READS):
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{BUSY_SECONDS}s'")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITERS_LOCK})")
-
-
-def _make_file(url: URL) -> None:
-    """Make the file with mode 0600, before SQLite makes it with a mode that depends on the umask."""
-    if url.database:
-        os.close(os.open(url.database, os.O_RDWR | os.O_CREAT, 0o600))

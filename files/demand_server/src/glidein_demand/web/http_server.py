@@ -27,7 +27,6 @@ class HttpServer:
     """
 
     def __init__(self, application: Callable[..., Any], settings: Settings) -> None:
-        self.status = 0
         own = settings.server
         try:
             self._server = waitress.create_server(
@@ -58,19 +57,14 @@ class HttpServer:
             signal.signal(number, self._on_signal)
         self._server.run()
 
-    def stop(self, status: int) -> None:
-        """Stop as after SIGTERM; the process exits with this status."""
-        self.status = status
-        os.kill(os.getpid(), signal.SIGTERM)
-
     def _on_signal(self, _signal: int, _frame: object) -> NoReturn:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
         # A thread may hang. Acknowledged data is already in the database.
-        timer = threading.Timer(SHUTDOWN_S - 0.5, os._exit, [self.status])
+        timer = threading.Timer(SHUTDOWN_S - 0.5, os._exit, [0])
         timer.daemon = True
         timer.start()
-        raise SystemExit(self.status)  # waitress returns from run()
+        raise SystemExit(0)  # waitress returns from run()
 
 
 def _host(bind: str) -> str:

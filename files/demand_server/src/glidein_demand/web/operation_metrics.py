@@ -59,7 +59,7 @@ class OperationMetrics(Collector):
     def _of_server(self, now: float) -> Iterator[Metric]:
         server, settings = self._server, self._server.settings
         state = health(server.pool_state.snapshot().results.about, settings, now)
-        healthy = state["status"] == "ok" and not server.watch.problem
+        healthy = state["status"] == "ok" and not server.database.problem()
         yield GaugeMetricFamily("glidein_demand_healthy", "1 if /healthz answers 200", value=int(healthy))
         yield GaugeMetricFamily(
             "glidein_demand_stale_after_seconds", "Age from which a query of the pool is outdated",

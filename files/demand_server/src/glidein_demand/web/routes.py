@@ -95,7 +95,7 @@ def healthz() -> flask.Response:
     server = current_server()
     include_names = server.settings.server.reading == "open" or flask.g.caller.is_known
     state = health(server.pool_state.snapshot().results.about, server.settings, server.clock(), include_names)
-    if server.watch.problem:
+    if server.database.problem():
         state["status"] = "no database"
     return responses.from_json(result_cache.dump(state), 200 if state["status"] == "ok" else 503)
 
