@@ -42,14 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         settings = load(path)
         try:
-            if arguments.run is _check:
-                _check(settings)
-                return 0
-            _require_owner(settings.state.database)
-            if serves:
-                return _serve(settings)
-            with _database(settings.state.database, arguments.only_read) as database:
-                arguments.run(arguments, database)
+            if arguments.run is not _check:
+                _require_owner(settings.state.database)
+            if arguments.run in (_check, _serve):
+                arguments.run(settings)
+            else:
+                with _database(settings.state.database, arguments.only_read) as database:
+                    arguments.run(arguments, database)
             return 0
         except ConfigError as error:
             raise type(error)(f"{path}: {error}") from error
@@ -83,15 +82,15 @@ def _database(url: str, only_read: bool) -> Iterator[Database]:
     file = _file_of(url)
     with tempfile.TemporaryDirectory() as folder:
         database = Database(f"sqlite:///{folder}/empty.db" if only_read and file and not file.exists() else url)
-        yield database
-        database.close()
+        with contextlib.closing(database):
+            yield database
 
 
-def _serve(settings: Settings) -> int:
+def _serve(settings: Settings) -> None:
     # Imported here and below, because the other commands start faster without HTTP and HTCondor.
     from . import service
 
-    return service.run(settings)
+    service.run(settings)
 
 
 def _check(settings: Settings) -> None:

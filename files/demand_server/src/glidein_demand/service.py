@@ -46,8 +46,8 @@ def check(settings: Settings) -> None:
             ) from error
 
 
-def run(settings: Settings) -> int:
-    """Query the pool in the background, serve requests until SIGTERM or SIGINT, and return 0. Raise ConfigError."""
+def run(settings: Settings) -> None:
+    """Query the pool in the background and serve requests until SIGTERM or SIGINT. Raise ConfigError."""
     log_to_stderr()
     check(settings)
     app = create_app(settings)
@@ -62,7 +62,6 @@ def run(settings: Settings) -> int:
         http.run()
     finally:
         server.stop()
-    return 0
 
 
 def wsgi() -> flask.Flask:
