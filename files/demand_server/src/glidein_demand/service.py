@@ -22,8 +22,7 @@ from .refresh import Refresher
 from .server import Every, Server
 from .store.database import check_url
 from .web import metrics
-from .web.app import create_app
-from .web.current import EXTENSION
+from .web.app import EXTENSION, create_app
 from .web.http_server import HttpServer
 
 GRAPHITE_S = 60.0

@@ -17,11 +17,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import demand
 
 ATTRIBUTE = "ConcurrencyLimits"
+
+CONCURRENCY, SUBMITTERS, GROUPS = "concurrency", "submitters", "groups"
+"""The kinds of limits, keys of Limits."""
+
+_LABELS = {
+    CONCURRENCY: "concurrency limit", SUBMITTERS: "ceiling of submitter", GROUPS: "quota of accounting group",
+}  # fmt: skip
 
 CYCLES = tuple(f"LastNegotiationCycleTime{cycle}" for cycle in range(3))
 
@@ -31,6 +38,19 @@ MAX_NAMES = 5000
 Limits = Mapping[str, Any]
 """{"concurrency": {name: maximum}, "used": {name: number}, "submitters": {name: [ceiling, used]}, "groups": {name:
 [quota, used]}}; names are in small letters. A name that is missing has no limit."""
+
+
+class Limit(NamedTuple):
+    """A limit of the negotiator. Its text is the reason in `limited_by`."""
+
+    kind: str
+    """CONCURRENCY, SUBMITTERS or GROUPS."""
+    name: str
+    maximum: float
+    used: float
+
+    def __str__(self) -> str:
+        return f"{_LABELS[self.kind]} {self.name}: {self.maximum:g}, {self.used:g} in use"
 
 
 def read(
@@ -95,7 +115,7 @@ def apply(groups: Iterable[dict[str, Any]], limits: Limits | None) -> list[dict[
     groups: of one user each (demand.merge_by_user). The other jobs are added to `over_limit`, and `limited_by` has
     {reason: jobs}. limits: None for no limit.
     """
-    if not limits or not any(limits[key] for key in ("concurrency", "submitters", "groups")):
+    if not limits or not any(limits[kind] for kind in (CONCURRENCY, SUBMITTERS, GROUPS)):
         return list(groups)
     left: dict[tuple[str, str], float] = {}
     found = []
@@ -106,9 +126,9 @@ def apply(groups: Iterable[dict[str, Any]], limits: Limits | None) -> list[dict[
             if limit is None:
                 continue
             needs[key] = each
-            fits = max(0, math.floor(left.setdefault(key, limit[0] - limit[1]) / each + 1e-9))
+            fits = max(0, math.floor(left.setdefault(key, limit.maximum - limit.used) / each + 1e-9))
             if fits < number:
-                number, reason = fits, f"{_label(*key)}: {limit[0]:g}, {limit[1]:g} in use"
+                number, reason = fits, str(limit)
         for key, each in needs.items():
             left[key] -= number * each
         if number < group["count"]:
@@ -132,10 +152,10 @@ def for_plan(groups: Iterable[Mapping[str, Any]], limits: Limits | None) -> dict
     return {"maxima": limits["concurrency"], "used": used}
 
 
-def applies(reason: str, group: Mapping[str, Any]) -> bool:
-    """Return whether a reason of `limited_by` may hold for a group of one user and accounting group."""
-    is_of_group = reason.rpartition(": ")[0] in {_label(*key) for key in _needs(group)}
-    return is_of_group or not reason.startswith(tuple(_LABELS.values()))
+def of_group(group: Mapping[str, Any], limits: Limits | None) -> list[Limit]:
+    """Return the limits of the jobs of a group of one user and accounting group."""
+    found = [_limit(limits, *key) for key in _needs(group)] if limits else []
+    return [limit for limit in found if limit is not None]
 
 
 def submitter(group: Mapping[str, Any]) -> str:
@@ -143,17 +163,6 @@ def submitter(group: Mapping[str, Any]) -> str:
     user = next(iter(group["users"]), "")
     name = group.get("accounting_group")
     return (f"{name}@{user.partition('@')[2]}" if name else user).lower()
-
-
-_LABELS = {
-    "concurrency": "concurrency limit",
-    "submitters": "ceiling of submitter",
-    "groups": "quota of accounting group",
-}
-
-
-def _label(kind: str, name: str) -> str:
-    return f"{_LABELS[kind]} {name}"
 
 
 def _uses(group: Mapping[str, Any]) -> dict[str, float]:
@@ -166,21 +175,21 @@ def _needs(group: Mapping[str, Any]) -> dict[tuple[str, str], float]:
     """Return {(kind, name): usage of one job} of all limits that may hold for the group."""
     groups = _tree(group.get("accounting_group") or "")
     return {
-        **{("concurrency", name): each for name, each in _uses(group).items()},
-        ("submitters", submitter(group)): group["cpus"],
-        **{("groups", name): group["cpus"] for name in groups},
+        **{(CONCURRENCY, name): each for name, each in _uses(group).items()},
+        (SUBMITTERS, submitter(group)): group["cpus"],
+        **{(GROUPS, name): group["cpus"] for name in groups},
     }
 
 
-def _limit(limits: Limits, kind: str, name: str) -> tuple[float, float] | None:
-    """Return (maximum, used) of a limit; None if there is no such limit."""
-    if kind != "concurrency":
-        return limits[kind].get(name)
-    maxima = limits["concurrency"]
+def _limit(limits: Limits, kind: str, name: str) -> Limit | None:
+    """Return a limit; None if there is none of this name."""
+    if kind != CONCURRENCY:
+        return Limit(kind, name, *limits[kind][name]) if name in limits[kind] else None
+    maxima = limits[CONCURRENCY]
     prefix, dot, _part = name.partition(".")
     default = maxima.get(prefix + ".", maxima.get("")) if dot else maxima.get("")
-    most = maxima.get(name, default)
-    return None if most is None else (most, limits["used"].get(name, 0))
+    maximum = maxima.get(name, default)
+    return None if maximum is None else Limit(kind, name, maximum, limits["used"].get(name, 0))
 
 
 def _tree(name: str) -> list[str]:

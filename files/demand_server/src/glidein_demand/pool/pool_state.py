@@ -71,7 +71,7 @@ class QueryResults:
         self.states = tuple(sorted(states, key=lambda state: state.name))
         self._read = [(state.as_of, state) for state in self.states if state.as_of is not None]
         self._fresh_from = fresh_from
-        self._limits = pool_limits
+        self.pool_limits = pool_limits
         self._lock = threading.Lock()
         attributes = [set(state.attributes) for _as_of, state in self._read]
         self.about: dict[str, Any] = {
@@ -116,7 +116,7 @@ class QueryResults:
             for as_of, state in self._read
             for group in state.groups
         ]
-        return accounting_limits.apply(groups, self._limits)
+        return accounting_limits.apply(groups, self.pool_limits)
 
     @functools.cached_property
     def _demand(self) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class QueryResults:
         for group in groups:
             group["stale"] = group["count"] if group["stale"] else 0
             group.pop("accounting_group", None)
-        limits = accounting_limits.for_plan(groups, self._limits)
+        limits = accounting_limits.for_plan(groups, self.pool_limits)
         return {
             **self.about,
             "groups": demand.merge(groups),
