@@ -83,14 +83,7 @@ def test_jobs_beyond_a_limit_are_not_demand(groups, known, counts):
 
 
 def test_only_settings_of_limits_are_fetched():
-    names = [
-        "XLIC_LIMIT",
-        "GROUP_QUOTA_group_a",
-        "concurrency_limit_default_x",
-        "GROUP_ACCEPT_SURPLUS_a",
-        "LOG",
-        "HOSTS",
-    ]
+    names = ["XLIC_LIMIT", "GROUP_QUOTA_a", "concurrency_limit_default_x", "GROUP_ACCEPT_SURPLUS_a", "LOG", "HOSTS"]
     assert [name for name in names if accounting_limits.is_setting(name)] == names[:4]
 
 

