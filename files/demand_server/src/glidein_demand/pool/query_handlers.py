@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The questions of the queries to HTCondor's daemons, and the conversion of the answers to plain values.
+"""The handlers of queries: each asks HTCondor's daemons, and returns plain values.
 
 Runs in the processes of queries.py only. A query's "type" selects the handler.
 """

@@ -12,7 +12,7 @@ from typing import Any
 
 from .slots import number, positive_int
 
-Ad = Mapping[str, Any]
+Ad = Row = Mapping[str, Any]
 
 ADDRESS = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType")
 """The attributes that a connection to a daemon needs."""
@@ -127,7 +127,7 @@ def gateways(ads: Iterable[Ad]) -> list[dict[str, Any]]:
     ]
 
 
-def merge_gateways(known: Iterable[Ad], rows: Iterable[Ad], now: float, forget_s: float) -> tuple[dict[str, Any], ...]:
+def merge_gateways(known: Iterable[Row], rows: Iterable[Row], now: float, forget_s: float) -> tuple[Row, ...]:
     """Return the gateways by name after the collector has returned `rows`.
 
     A known gateway that the collector does not have any longer is "gone", and is forgotten `forget_s` seconds after its
@@ -142,7 +142,7 @@ def merge_gateways(known: Iterable[Ad], rows: Iterable[Ad], now: float, forget_s
     return tuple(row for _name, row in sorted({**gone, **present}.items()))
 
 
-def described_gateways(rows: Iterable[Ad], now: float) -> list[dict[str, Any]]:
+def described_gateways(rows: Iterable[Row], now: float) -> list[dict[str, Any]]:
     """Return the gateways for callers: with "state" ("running", "late" or "gone") instead of "gone"."""
     found = []
     for row in rows:
