@@ -7,9 +7,8 @@ import io
 import socket
 from datetime import datetime, timezone
 
-import classad2
 import pytest
-from glidein_demand.pool import job_cores, queries, supply
+from glidein_demand.pool import supply
 from glidein_demand.store import core_hours as core_hours_module
 from glidein_demand.store.core_hours import (
     DAY,
@@ -28,9 +27,9 @@ from glidein_demand.web import metrics, usage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import NOW, TOKEN, Service, settings, site_report, slot
+from conftest import NOW, TOKEN, Service, site_report, slot
 from databases import Clock
-from supply_ads import Collector, recorded_ads
+from supply_ads import Collector, recorded_ads, supply_query
 from test_metrics import samples
 
 
@@ -265,7 +264,7 @@ def test_claimed_slots_count_for_their_user_and_project():
         claimed(owner="x" * 500, SlotType="Static"),
         claimed(State="Unclaimed"),
     ]
-    assert job_cores.claimed_cores({key: slots}, others=7) == [
+    assert supply.job_cores({key: slots}, others=7) == [
         [OTHER_MACHINES, "", "", "", "", "", 7],
         ["PSC", "RM", "node", "", "", "", 2],
         ["PSC", "RM", "node", "alice@pool", "", "", 2],
@@ -281,21 +280,13 @@ def test_the_vo_of_a_job_is_that_of_its_proxy_then_of_its_token_then_of_the_pool
         claimed(AuthTokenIssuer="https://other.example.org/", cpus=4),
         claimed(x509UserProxyVOName="bad\nname", cpus=5),
     ]
-    rows = job_cores.claimed_cores({("PSC", "RM", "node"): slots}, "lab", {issuer: "icecube"})
+    rows = supply.job_cores({("PSC", "RM", "node"): slots}, "lab", {issuer: "icecube"})
     assert {row[5]: row[6] for row in rows} == {"cms": 2, "icecube": 3, "lab": 9}
-
-
-def test_the_query_of_the_collector_has_the_vos_of_the_settings():
-    chosen = settings(pool={"vo": "lab", "token_vos": {"https://tokens.example.org/": "icecube"}})
-    query = queries.supply_query(chosen, NOW, {})
-    slots = [claimed(), claimed(AuthTokenIssuer="https://tokens.example.org/")]
-    result = supply.read(query, Collector(*map(classad2.ClassAd, slots)))
-    assert {row[5] for row in result["job_cores"]} == {"lab", "icecube"}
 
 
 def test_an_accounting_group_comes_before_a_project_name():
     slots = [claimed(ProjectName="Neutrino"), claimed(ProjectName="Neutrino", group="physics.alice", cpus=3)]
-    rows = job_cores.claimed_cores({("PSC", "RM", "node"): slots})
+    rows = supply.job_cores({("PSC", "RM", "node"): slots})
     assert {row[4]: row[6] for row in rows} == {"Neutrino": 2, "physics": 3}
 
 
@@ -342,13 +333,12 @@ def test_invented_entries_of_a_site_are_bounded_and_make_no_rows_of_the_supply(s
      ("physics.cms.alice.b@pool", "physics.cms"), ("physics.prod", "physics"), ("physics", "physics")],
 )  # fmt: skip
 def test_the_project_is_the_group_of_the_accounting_group(group, project):
-    assert job_cores.project_of(group, "alice.b@pool") == project
+    assert supply.project_of(group, "alice.b@pool") == project
 
 
 def test_recorded_ads_have_the_users_of_their_jobs():
-    result = supply.read({"now": NOW}, Collector(*recorded_ads()))
+    result = supply.read(supply_query(), Collector(*recorded_ads()))
     assert [row[3:] for row in result["job_cores"]] == [["alice@cm", "", "", 1]]
-    assert "job_cores" in supply.INTERNAL_KEYS
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def site_records(
 
 
 class HistoryRecorder:
-    """The history's records and their downsampling, every INTERVAL_S seconds (background.py)."""
+    """The history's records and their downsampling, every INTERVAL_S seconds (service.py)."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Types and limits of values that every part of the program uses. This module imports no other part."""
+"""Names, limits and small functions that several parts of the server share."""
 
 from __future__ import annotations
 
@@ -23,3 +23,8 @@ Key = tuple[str, str, str]
 
 OTHER_MACHINES = ""
 """In place of a site's name in the account of core-hours: the machines of the pool that are not glideins."""
+
+
+def one_line(value: object) -> str:
+    """Return a value's text, such as an error's, without line breaks and repeated spaces."""
+    return " ".join(str(value).split())

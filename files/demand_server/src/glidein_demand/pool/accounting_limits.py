@@ -23,8 +23,12 @@ from . import demand
 
 ATTRIBUTE = "ConcurrencyLimits"
 
-NEGOTIATOR_ATTRIBUTES = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType")
-"""The attributes of a negotiator's ad that a connection to it needs."""
+CONCURRENCY, SUBMITTERS, GROUPS = "concurrency", "submitters", "groups"
+"""The kinds of limits, keys of Limits."""
+
+_LABELS = {
+    CONCURRENCY: "concurrency limit", SUBMITTERS: "ceiling of submitter", GROUPS: "quota of accounting group",
+}  # fmt: skip
 
 CYCLES = tuple(f"LastNegotiationCycleTime{cycle}" for cycle in range(3))
 
@@ -36,18 +40,11 @@ Limits = Mapping[str, Any]
 [quota, used]}}; names are in small letters. A name that is missing has no limit."""
 
 
-CONCURRENCY, SUBMITTERS, GROUPS = "concurrency", "submitters", "groups"
-_LABELS = {
-    CONCURRENCY: "concurrency limit",
-    SUBMITTERS: "ceiling of submitter",
-    GROUPS: "quota of accounting group",
-}
-
-
 class Limit(NamedTuple):
-    """A limit of the negotiator. kind: CONCURRENCY, SUBMITTERS or GROUPS. Its text is the reason in `limited_by`."""
+    """A limit of the negotiator. Its text is the reason in `limited_by`."""
 
     kind: str
+    """CONCURRENCY, SUBMITTERS or GROUPS."""
     name: str
     maximum: float
     used: float
@@ -118,7 +115,7 @@ def apply(groups: Iterable[dict[str, Any]], limits: Limits | None) -> list[dict[
     groups: of one user each (demand.merge_by_user). The other jobs are added to `over_limit`, and `limited_by` has
     {reason: jobs}. limits: None for no limit.
     """
-    if not limits or not any(limits[key] for key in ("concurrency", "submitters", "groups")):
+    if not limits or not any(limits[kind] for kind in (CONCURRENCY, SUBMITTERS, GROUPS)):
         return list(groups)
     left: dict[tuple[str, str], float] = {}
     found = []
@@ -178,21 +175,21 @@ def _needs(group: Mapping[str, Any]) -> dict[tuple[str, str], float]:
     """Return {(kind, name): usage of one job} of all limits that may hold for the group."""
     groups = _tree(group.get("accounting_group") or "")
     return {
-        **{("concurrency", name): each for name, each in _uses(group).items()},
-        ("submitters", submitter(group)): group["cpus"],
-        **{("groups", name): group["cpus"] for name in groups},
+        **{(CONCURRENCY, name): each for name, each in _uses(group).items()},
+        (SUBMITTERS, submitter(group)): group["cpus"],
+        **{(GROUPS, name): group["cpus"] for name in groups},
     }
 
 
 def _limit(limits: Limits, kind: str, name: str) -> Limit | None:
-    """Return a limit; None if there is no such limit."""
+    """Return a limit; None if there is none of this name."""
     if kind != CONCURRENCY:
         return Limit(kind, name, *limits[kind][name]) if name in limits[kind] else None
-    maxima = limits[kind]
+    maxima = limits[CONCURRENCY]
     prefix, dot, _part = name.partition(".")
     default = maxima.get(prefix + ".", maxima.get("")) if dot else maxima.get("")
-    most = maxima.get(name, default)
-    return None if most is None else Limit(kind, name, most, limits["used"].get(name, 0))
+    maximum = maxima.get(name, default)
+    return None if maximum is None else Limit(kind, name, maximum, limits["used"].get(name, 0))
 
 
 def _tree(name: str) -> list[str]:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The machine ad of each entry: the last ad of one of its slots, in the form of pool/machine_ads.py.
+"""The machine ad of each entry: the last ad of one of its slots, in the form of pool/machine_ad.py.
 
 An entry may have glideins with and without GPUs. If the last slot has none, the ad keeps the GPUs of an earlier one.
 """

@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from .. import __version__
-from ..pool import gateways
+from ..pool.schedds import described_gateways
 from ..server import Server
 from ..store.core_hours import CoreHours
 from ..wait_buckets import quantile
@@ -82,7 +82,7 @@ class _ServerMetrics(Collector):
         yield from _of_server(server, now)
         yield from _of_demand(snapshot.results.demand())
         yield from _of_supply(snapshot.supply)
-        yield from _of_gateways(gateways.described(snapshot.gateways, now))
+        yield from _of_gateways(described_gateways(snapshot.gateways, now))
         yield from _of_sites(reports, server.reports.launched(), server.leases.rows())
         yield from _of_entries(reports, snapshot.supply["entries"], server.ended_glideins.totals())
         yield from _of_recent_glideins(results.supply(server, ANONYMOUS).value["entries"])

@@ -13,8 +13,8 @@ from typing import Any, Callable, Mapping, Sequence
 
 from .. import result_cache
 from ..config import Settings
-from ..pool import gateways
 from ..pool.job_lookup import JobName, LookupFailedError
+from ..pool.schedds import described_gateways
 from ..pool.supply import supply_result
 from ..server import Server
 from ..store import glidein_tracking
@@ -83,7 +83,7 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
             "demand_history": _demand_history(server, now),
             "summaries_until": server.ended_glideins.summaries_until(),
             "core_hours": server.core_hours.current(now),
-            "gateways": gateways.described(snapshot.gateways, now),
+            "gateways": described_gateways(snapshot.gateways, now),
         }
         return {**current, **extra}, now + SUPPLY_CACHE_S
 

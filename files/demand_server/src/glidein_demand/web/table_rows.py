@@ -273,7 +273,7 @@ def _waits(history: Row) -> str:
 
 
 def gateway_row(row: Row, now: float) -> dict[str, Any]:
-    """Return the row of a gateway (gateways.described)."""
+    """Return the row of a gateway (schedds.described_gateways)."""
     return {
         **row,
         **{key: format_number(row[key]) for key in ("idle", "running", "held")},
