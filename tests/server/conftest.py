@@ -11,9 +11,9 @@ import classad2
 import hypothesis
 import pytest
 from glidein_demand import config
-from glidein_demand.history_recorder import HistoryRecorder
 from glidein_demand.pool import queries
 from glidein_demand.pool.demand import group_id
+from glidein_demand.upkeep import Upkeep
 from glidein_demand.web.app import create_app
 from glidein_demand.web.current import EXTENSION
 
@@ -24,10 +24,6 @@ __all__ = ["database", "database_url", "empty_database", "new_database_url"]  # 
 # A busy machine may be slow at any moment.
 hypothesis.settings.register_profile("busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("busy")
-
-# A busy machine is no reason to fail.
-hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.load_profile("patient")
 
 NOW = 1_795_211_273
 TOKEN = "correct-horse-battery-staple"  # token of the site PSC, whose reports site_report() makes
@@ -100,7 +96,7 @@ class Service:
         self.settings = settings(state=state, **sections)
         self.app = create_app(self.settings, lambda: self.now)
         self.server = self.app.extensions[EXTENSION]
-        self.recorder = HistoryRecorder(self.server)
+        self.upkeep = Upkeep(self.server)
         self.server.tokens.install({"PSC": TOKEN} if sites is None else sites)
         self.client = self.app.test_client()
 

@@ -7,8 +7,7 @@ import json
 import classad2
 import pytest
 from glidein_demand.pool import machine_ads
-from glidein_demand.store import machine_ads as store
-from glidein_demand.store.database import Database
+from glidein_demand.store import entries as store
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -112,11 +111,6 @@ def test_a_slot_with_gpus_is_the_sample_of_an_entry_that_has_both(fresh, name):
     assert machine_ads.slots_to_fetch(pool_of(slots).glideins, known, 50).get(("A", "q")) == name
 
 
-@pytest.fixture
-def database(tmp_path):
-    return Database(f"sqlite:///{tmp_path}/state.sqlite")
-
-
 def row(site="A", entry="q", by_token=True, **ad):
     return {"site": site, "entry": entry, "by_token": by_token, "ad": {"Arch": "X86_64", **ad}}
 
@@ -154,10 +148,10 @@ def test_a_site_that_used_a_token_is_stored_for_two_days(database):
 
 
 def test_old_samples_and_too_many_are_forgotten(database, monkeypatch):
-    monkeypatch.setattr(store, "MOST", 3)
+    monkeypatch.setattr(store, "MAX_ADS", 3)
     kept = store.MachineAds(database)
     for number in range(5):
         kept.add([row(entry=f"q{number}")], NOW + number)
     assert sorted(entry for _site, entry in kept.all()) == ["q2", "q3", "q4"]
-    kept.add([row(entry="new")], NOW + 10 + store.KEEP_S)
+    kept.add([row(entry="new")], NOW + 10 + store.KEEP_ADS_S)
     assert list(kept.all()) == [("A", "new")]

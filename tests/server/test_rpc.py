@@ -61,7 +61,7 @@ def test_parameters_may_be_given_by_position(service):
     assert service.result("get_demand", [["PSC"]]) == service.result("get_demand", {"sites": ["PSC"]})
     assert service.error("get_demand", [[5]])["data"] == "sites[0]: expected `str`, got `int`"
     assert service.result("monitoring", ["glide@login1", NOW, {"glideins_idle": 2}], TOKEN) == ""
-    assert service.server.reports.monitoring()["glide@login1"]["metrics"] == {"glideins_idle": {"Cluster": 2}}
+    assert service.server.clients.recent(NOW)["glide@login1"]["metrics"] == {"glideins_idle": {"Cluster": 2}}
 
 
 def test_a_notification_is_carried_out_and_not_answered(service):
@@ -153,7 +153,7 @@ RECORDED_MONITORING = [
 def test_recorded_monitoring_in_each_of_its_forms(service, request_text, identity, uuid, running):
     response = service.post(request_text)
     assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": "", "id": identity})
-    assert service.server.anonymous.monitoring(NOW)[uuid]["metrics"]["glideins_running"] == running
+    assert service.server.anonymous.recent(NOW)[uuid]["metrics"]["glideins_running"] == running
     assert uuid in service.page()
 
 

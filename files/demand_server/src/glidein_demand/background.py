@@ -8,8 +8,7 @@ from typing import Callable
 
 from prometheus_client.bridge.graphite import GraphiteBridge
 
-from .history_recorder import INTERVAL_S as HISTORY_S
-from .history_recorder import HistoryRecorder
+from . import upkeep
 from .periodic import Every
 from .refresh import Refresher
 from .server import Server
@@ -22,10 +21,10 @@ GRAPHITE_TIMEOUT_S = 10.0
 def threads(server: Server) -> list[Every]:
     """Return the threads of the server's periodic work; none of them runs yet."""
     settings = server.settings
-    refresher, recorder = Refresher(server), HistoryRecorder(server)
+    refresher = Refresher(server)
     found = [
         Every("refresh", settings.pool.refresh_seconds, refresher.refresh_once),
-        Every("history", HISTORY_S, recorder.work, delay_s=HISTORY_S),
+        Every("upkeep", upkeep.INTERVAL_S, upkeep.Upkeep(server).work, delay_s=upkeep.INTERVAL_S),
     ]
     if settings.pool.job_history_seconds:
         found.append(Every("waits", settings.pool.job_history_seconds, refresher.read_waits))

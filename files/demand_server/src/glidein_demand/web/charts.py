@@ -19,7 +19,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any, Mapping, Sequence
 
-from ..store.periods import DAY_S, HOUR_S, WEEK_S
+from ..values import DAY_S, HOUR_S, WEEK_S
 from .formatting import UNKNOWN, format_count, format_duration, format_hours, format_number, printable
 
 # Length of the range, points in it (no closer together than the history keeps that age), weeks of the weekly charts.
@@ -70,10 +70,10 @@ def history_json(history: Any, core_hours: Any, name: str, now: float) -> dict[s
         "waits": [row for row in history.weekly_waits() if row["week"] > oldest_week],
         "share": [
             _share(row)
-            for row in core_hours.series(WEEK_S, oldest_week)
+            for row in core_hours.series(WEEK_S, oldest_week, now)
             if row["time"] > oldest_week and row["job_core_s"] + row["other_core_s"]
         ],
-        "work": {"step": step, "rows": [_work(row) for row in core_hours.series(step_s, since)]},
+        "work": {"step": step, "rows": [_work(row) for row in core_hours.series(step_s, since, now)]},
     }
 
 

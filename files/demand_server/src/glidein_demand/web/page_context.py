@@ -31,7 +31,7 @@ class PageContext:
     reports: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """{site: report with "received"}, as `Reports.reports()` gives it. An entry may carry "sick_reasons": [text]."""
     monitoring: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """{uuid: {"received", "metrics", "site" (optional)}} of PyGlidein clients, as `Reports.monitoring()` gives it."""
+    """{uuid: {"received", "metrics", "site" (optional)}} of PyGlidein clients, as `Clients.recent()` gives it."""
     anonymous: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The same for clients without a token. The page uses them only in a table of their own."""
     leases: Sequence[Mapping[str, Any]] = ()

@@ -51,7 +51,7 @@ def _less_leases(
     """Return `make_result` of the demand and the leases; known: for callers with a token."""
     leases, answers = server.leases, server.pool_state.snapshot().results
     # The version is read before the leases, so that they are not older.
-    paused, version = server.pause.state()["paused"], leases.version()
+    paused, version = server.pause.state()["paused"], leases.version
 
     def make() -> tuple[Any, float]:
         # While the server is paused, every lease is zero.
