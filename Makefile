@@ -11,7 +11,7 @@ PREPARE = $(PYTHON) tests/prepare.py
 RUN = $(PYTHON) tests/run.py
 
 .DEFAULT_GOAL := help
-.PHONY: help venv collection lab lab-down demo demo-gateway demo-ce ee check test test-all fuzz test-e2e lint docs bench clean
+.PHONY: help venv collection lab lab-down demo demo-gateway demo-ce ee check test test-all release-check fuzz test-e2e lint docs bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,9 @@ test: ## `make check`, then the main job from deploy to remove in a small lab, a
 
 test-all: ## everything, for a release; continues where the last run on this commit ended (PARTS='...' for some parts)
 	@$(RUN) --resume $(or $(PARTS),all)
+
+release-check: ## what Galaxy and readers get: import, installation and use of the archive, site, changelog, licenses
+	@$(RUN) galaxy-importer installed docs changelog release reuse
 
 # SCENARIO=sites: one scenario. TEST=sites/test_sge.py: one file, in the lab that is running or is started for it.
 test-e2e: ## all end-to-end scenarios; SCENARIO=sites for one, TEST=sites/test_sge.py for one file in a running lab

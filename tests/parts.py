@@ -91,6 +91,7 @@ PARTS = [
     part("awx", pytest("tests/awx"), needs=("venv", "collection")),
     part("bench", pytest("tests/bench")),
     part("galaxy-importer", "tests/checks/galaxy_importer.py", needs=("venv", "collection")),
+    part("installed", "tests/checks/installed.py", needs=("venv", "collection")),
     part("docs", "tests/checks/docs_site.py", needs=("venv", "collection")),
     # Quick ones.
     part("documentation", pytest("tests/documentation"), "check"),

@@ -46,8 +46,6 @@ done)
 . "$NODE_REPORT_PAYLOAD/lib/scratch.sh"
 # shellcheck source=../glidein/lib/node.sh
 . "$NODE_REPORT_PAYLOAD/lib/node.sh"
-# shellcheck source=../glidein/lib/gpus.sh
-. "$NODE_REPORT_PAYLOAD/lib/gpus.sh"
 
 PART_S=20       # time limit of a part
 CONNECTION_S=15 # time limit of a connection

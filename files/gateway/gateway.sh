@@ -15,7 +15,7 @@
 #   gateway token LIFE BEFORE     renews the submitters' token if it expires in less than BEFORE seconds
 #   gateway renew LIFE BEFORE     stores the token towards the pool from standard input, renews the submitters' token as
 #                                 above, and prints it; prints "changed" to standard error for another first token
-#   gateway status                prints a line of JSON
+#   gateway status                prints lines NAME VALUE; an unknown value has no line
 #   gateway attributes SECONDS    prints the number of jobs as ClassAd attributes, cancels untracked batch jobs, stops
 #                                 the gateway if its queue has been empty for so long (0: never)
 #   gateway unfinished            prints the number of jobs that are queued or running
@@ -41,6 +41,8 @@ name=$(sed -n 's/^GLIDEIN_Site = "\(.*\)"$/\1/p' "$dir/condor_config" 2>/dev/nul
 grep -q '^# BY_SSH$' "$dir/condor_config" 2>/dev/null && by_ssh=true || by_ssh=false
 unit="glidein-gateway-$(basename "$dir").service"
 units="${XDG_CONFIG_HOME:-$HOME/.config}/systemd/user"
+# Exists if a gateway has enabled lingering.
+lingers="$units/glidein-gateway-linger"
 user=$(id -un)
 
 fail() {
@@ -48,7 +50,7 @@ fail() {
     exit 1
 }
 
-# Run a command of HTCondor. It writes ~/.condor/known_hosts.
+# Run a command of HTCondor, without the user's own settings in ~/.condor.
 tool() {
     env -i HOME="$dir" USER="$user" LOGNAME="$user" LANG=C PATH="$PATH" CONDOR_CONFIG="$dir/condor_config" "$@"
 }
@@ -89,8 +91,6 @@ blah_settings() {
 run() {
     [ ! -e "$dir/stopped" ] || exit 0
     rm -f "$dir/idle"
-    # HTCondor writes ~/.condor/known_hosts. Without this directory before, uninstall removes the file.
-    [ -e "$HOME/.condor" ] || : >"$dir/no-condor-directory"
     # If only the master was killed, its children may still have the queue open.
     end_processes
     blah_settings
@@ -154,7 +154,7 @@ has_systemd() {
 linger() {
     has_systemd && return
     loginctl --no-ask-password enable-linger 2>/dev/null || return
-    : >"$dir/linger"
+    mkdir -p "$units" && : >"$lingers"
     tries=0
     until has_systemd; do
         [ $tries -lt 10 ] || break
@@ -164,27 +164,15 @@ linger() {
     has_systemd || unlinger
 }
 
-# Print the directories of the user's other gateways, a line each.
-other_gateways() {
-    {
-        crontab -l 2>/dev/null | sed -n 's/^@reboot \(.*\)\/gateway keep$/\1/p'
-        sed -n 's/^ExecStart=\(.*\)\/gateway run$/\1/p' "$units"/glidein-gateway-*.service 2>/dev/null
-    } | grep -vxF "$dir" | sort -u
-}
-
-# Move a file that marks what uninstall has to undo to another gateway that still needs it. Fails without one.
-hand_over() {
-    other=$(other_gateways | while read -r path; do
-        [ ! -d "$path" ] || { echo "$path" && break; }
-    done)
-    [ -n "$other" ] && mv "$dir/$1" "$other/$1"
-}
-
+# Undo that, unless another gateway of the user needs it. Remove the directories that only the units needed.
 unlinger() {
-    [ -e "$dir/linger" ] || return 0
-    hand_over linger && return
-    loginctl --no-ask-password disable-linger 2>/dev/null
-    rm -f "$dir/linger"
+    if [ -e "$lingers" ] && ! ls "$units"/glidein-gateway-*.service >/dev/null 2>&1; then
+        loginctl --no-ask-password disable-linger 2>/dev/null
+        rm -f "$lingers"
+    fi
+    parent=$(dirname "$units")
+    rmdir "$units/default.target.wants" "$units" "$parent" "$(dirname "$parent")" 2>/dev/null
+    return 0
 }
 
 unit_text() {
@@ -209,6 +197,10 @@ END
 cron_lines() {
     echo "@reboot $dir/gateway keep"
     echo "* * * * * $dir/gateway keep"
+}
+
+has_cron() {
+    command -v crontab >/dev/null 2>&1 && crontab -l 2>/dev/null | grep -qF " $dir/gateway keep"
 }
 
 others_cron_lines() {
@@ -240,8 +232,7 @@ install_unit() {
 }
 
 remove_cron() {
-    command -v crontab >/dev/null 2>&1 || return 0
-    crontab -l 2>/dev/null | grep -qF " $dir/gateway keep" || return 0
+    has_cron || return 0
     if [ -n "$(others_cron_lines)" ]; then
         others_cron_lines | crontab -
     else
@@ -254,10 +245,7 @@ remove_unit() {
     user_systemd disable --now "$unit"
     rm -f "$units/$unit"
     user_systemd daemon-reload
-    # Empty directories that the unit needed.
-    parent=$(dirname "$units")
-    rmdir "$units/default.target.wants" "$units" "$parent" "$(dirname "$parent")" 2>/dev/null
-    return 0
+    unlinger
 }
 
 supervise() {
@@ -291,7 +279,7 @@ supervise() {
 supervisor() {
     if [ -e "$units/$unit" ]; then
         echo systemd
-    elif command -v crontab >/dev/null 2>&1 && crontab -l 2>/dev/null | grep -qF " $dir/gateway keep"; then
+    elif has_cron; then
         echo cron
     else
         echo none
@@ -343,7 +331,7 @@ token() {
         rm -f "$dir/submit-token"
     fi
     end=$(expiry "$dir/submit-token")
-    [ "$end" = null ] || [ "$end" -le $(($(date +%s) + $2)) ] || return 0
+    [ -z "$end" ] || [ "$end" -le $(($(date +%s) + $2)) ] || return 0
     tool "$dir/release/bin/condor_token_create" -key POOL -identity "$user@gateway-$name" -lifetime "$1" \
         -authz READ -authz WRITE >"$dir/submit-token.new" || fail "no token could be made"
     mv "$dir/submit-token.new" "$dir/submit-token"
@@ -365,8 +353,7 @@ renew() {
 
 # Print when a token expires, in epoch seconds. The payload has no padding, so that base64 reports an error.
 expiry() {
-    end=$(cut -d. -f2 "$1" 2>/dev/null | tr -- '-_' '+/' | base64 -d 2>/dev/null | sed -n 's/.*"exp":\([0-9]*\).*/\1/p')
-    echo "${end:-null}"
+    cut -d. -f2 "$1" 2>/dev/null | tr -- '-_' '+/' | base64 -d 2>/dev/null | sed -n 's/.*"exp":\([0-9]*\).*/\1/p'
 }
 
 # A routed pilot is two jobs: the received one, which has the id of its copy, and the copy for the batch system. Only the
@@ -442,39 +429,33 @@ sandboxes() {
     find "$dir/sandbox" -mindepth 3 -maxdepth 3 -type d 2>/dev/null | wc -l
 }
 
-status() {
-    state=stopped
-    counts='null'
-    reason=
-    version=$(sed -n 's/^ *"htcondor": "\(.*\)",$/\1/p' "$dir/release/MANIFEST.json" 2>/dev/null)
-    if $by_ssh; then
-        [ -n "$(processes)" ] && connected=true || connected=false
-        echo "{\"state\": \"installed\", \"version\": \"$version\", \"connected\": $connected," \
-            "\"jobs\": $(sandboxes)}"
-        return
-    fi
-    if [ -e "$dir/stopped" ]; then
-        reason=$(cat "$dir/stopped")
-    elif [ -n "$(processes)" ]; then
-        state=running
-        # An idle job of the vanilla universe (5) without a copy: no route accepts it, or the job router has not read it.
-        if found=$(queue -constraint "$not_copied" -af JobStatus JobUniverse); then
-            counts=$(echo "$found" | awk '{ n[$1]++; unrouted += $1 == 1 && $2 == 5 } END {
-                printf "{\"idle\": %d, \"running\": %d, \"held\": %d, ", n[1], n[2] + n[6], n[5]
-                printf "\"unrouted\": %d}", unrouted }')
-        else
-            state=unresponsive
-        fi
-    fi
-    printf '{"state": "%s", "reason": "%s", "version": "%s", "supervisor": "%s", "jobs": %s, ' \
-        "$state" "$(plain "$reason")" "$version" "$(supervisor)" "$counts"
-    printf '"tokens": {"pool": %s, "submitters": %s}, "problem": "%s"}\n' \
-        "$(expiry "$dir/tokens.d/pool")" "$(expiry "$dir/submit-token")" "$(plain "$(spool_problem)")"
+# Print a line NAME VALUE, if there is a value.
+item() {
+    [ -z "$2" ] || printf '%s %s\n' "$1" "$(printf %s "$2" | tr '[:cntrl:]' ' ')"
 }
 
-# Print text without the characters that JSON escapes.
-plain() {
-    printf %s "$1" | tr '\n\t' '  ' | tr -d '"\134'
+status() {
+    item version "$(sed -n 's/^ *"htcondor": "\(.*\)",$/\1/p' "$dir/release/MANIFEST.json" 2>/dev/null)"
+    if $by_ssh; then
+        item state installed
+        item jobs "$(sandboxes)"
+        return
+    fi
+    if [ -e "$dir/stopped" ] || [ -z "$(processes)" ]; then
+        item state stopped
+        item reason "$(cat "$dir/stopped" 2>/dev/null)"
+    # An idle job of the vanilla universe (5) without a copy: no route accepts it, or the job router has not read it.
+    elif found=$(queue -constraint "$not_copied" -af JobStatus JobUniverse); then
+        item state running
+        echo "$found" | awk '{ n[$1]++; unrouted += $1 == 1 && $2 == 5 } END {
+            printf "idle %d\nrunning %d\nheld %d\nunrouted %d\n", n[1], n[2] + n[6], n[5], unrouted }'
+    else
+        item state unresponsive
+    fi
+    item supervisor "$(supervisor)"
+    item pool_token_ends "$(expiry "$dir/tokens.d/pool")"
+    item submit_token_ends "$(expiry "$dir/submit-token")"
+    item problem "$(spool_problem)"
 }
 
 cancel() {
@@ -577,12 +558,6 @@ uninstall)
     remove_unit
     remove_cron
     end_processes
-    unlinger
-    if [ -e "$dir/no-condor-directory" ] && ! hand_over no-condor-directory; then
-        rm -f "$HOME/.condor/known_hosts"
-        rmdir "$HOME/.condor" 2>/dev/null
-    fi
-    rm -f "$dir/no-condor-directory"
     ;;
 unpack) unpack "${2:?}" "${3:?}" ;;
 token) token "${2:?}" "${3:?}" ;;

@@ -20,7 +20,7 @@ case $0 in
 */*) PAYLOAD=$(cd "${0%/*}" && pwd) ;;
 *) PAYLOAD=$(pwd) ;;
 esac
-for part in run settings resources scratch node gpus install configure daemons logs summary stale_glideins; do
+for part in run settings resources scratch node install configure daemons logs summary; do
   if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
     echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
     exit 11
@@ -47,16 +47,13 @@ make_scratch
 # Each step runs in a process of its own with a time limit (seconds), because servers and drivers may not respond.
 try_step 60 remove_stale || log "removing stale scratch directories took more than 60 s: continuing without it"
 run_step 120 "checking the node" check_node
-read_uptime
-unpacked_from=$HUNDREDTHS
+read -r unpacked_from _ </proc/uptime
 run_step 900 "installing HTCondor" install_condor
-read_uptime
-unpacking_cs=$((HUNDREDTHS - unpacked_from))
+unpacked_s=$(seconds_since "$unpacked_from")
 run_step 60 "copying the credential" copy_credential
 run_step 180 "configuring HTCondor" configure
-run_step 150 "connecting to the collector" check_pool
 
 unset_gpu_variables
-log_ready "$unpacking_cs"
+log "ready to start HTCondor after $(seconds_since "$STARTED_UPTIME") s, $unpacked_s s of them to unpack it"
 start_master
 watch_master         # until the glidein ends

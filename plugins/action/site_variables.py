@@ -8,15 +8,14 @@ import os
 import re
 from typing import Any, Dict
 
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profiles import load_profile
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import (
     VARIABLES,
+    discovery_summary,
     host_vars_text,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profiles import load_profile
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import discovery_summary
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import (
     VariablesFile,
     without_secrets,
@@ -59,11 +58,10 @@ class ActionModule(ControllerActionModule):
         host = task_vars["inventory_hostname"]
         facts = options["facts"]
         profile = load_profile(options["profile"]) if options["profile"] else None
-        kind = SCHEDULERS.get(facts["scheduler"] or (profile["scheduler"] if profile else ""))
         file = VariablesFile(os.path.abspath(options["path"])) if options["path"] else None
         existing = {name for name in VARIABLES if task_vars.get(name) is not None}.union(file.names() if file else ())
         measured = file.measured() if file else {}
-        proposal = propose(facts, options["nodes"], kind() if kind else None, existing, measured, profile)
+        proposal = propose(facts, options["nodes"], existing, measured, profile)
         proposal.notes += self._misnamed(task_vars["hostvars"], host) + options["notes"]
         text = host_vars_text(proposal, facts, host)
         current = self._current(task_vars, file)
@@ -72,7 +70,6 @@ class ActionModule(ControllerActionModule):
             "entries": proposal.entries,
             "text": text,
             "todo": [{"option": todo.option, "question": todo.question} for todo in proposal.todo],
-            "left_out": proposal.left_out,
             "drift": drift(facts, current.get("glidein_entries"), current.get("glidein_scheduler")),
             "exists": bool(file and file.exists),
         }

@@ -16,7 +16,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
     codes,
     driver,
     master,
-    notice,
     record,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
@@ -30,6 +29,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
 display = Display()
@@ -82,7 +82,7 @@ class ActionModule(ControllerActionModule):
             Rule.from_option(option, f"prompts[{number}]") for number, option in enumerate(self.options["prompts"])
         ]
         seeds = [rule.secret for rule in rules if rule.answer == TOTP and rule.secret]
-        if seeds and codes.PYOTP_ERROR:
+        if seeds and codes.pyotp is None:
             raise InputError(missing_required_lib("pyotp"))
         for seed in seeds:
             codes.generator(seed)
@@ -111,7 +111,8 @@ class ActionModule(ControllerActionModule):
         except GlideinError as error:
             # The site may count this as a failed login, whatever ssh printed, and a schedule would repeat it.
             if conversation.gave_stored:
-                record.write(path, record.refused(known, int(time.time())))
+                now = int(time.time())
+                record.write(path, record.lost(known, now, refused=now))
             if not isinstance(error, LoginError):
                 raise
             raise LoginError(f"No session to {self.login}: {error}", error.refused) from error
@@ -120,7 +121,7 @@ class ActionModule(ControllerActionModule):
                 f"No session to {self.login}: logged in, but no master answers at {path}. Is ControlMaster or "
                 "ControlPersist set in glidein_ssh_session_args?"
             )
-        record.write(path, record.opened(known, int(time.time())))
+        record.write(path, record.opened(int(time.time())))
 
     def _absent(self):
         live = master.is_live(self.login)
@@ -128,7 +129,8 @@ class ActionModule(ControllerActionModule):
             with self._alone():
                 master.close(self.login)
                 path = self.login.control_path
-                record.write(path, record.closed(record.read(path), int(time.time())))
+                # On purpose: this needs no notification.
+                record.write(path, record.lost(record.read(path), int(time.time()), told=True))
         return dict(self._status(False, self._updated_record(False)), changed=live)
 
     def _checked(self):
@@ -149,12 +151,11 @@ class ActionModule(ControllerActionModule):
         return status
 
     def _notify(self, lost, message):
-        path = self.login.control_path
+        path, site = self.login.control_path, self.options["site"] or self.host
+        notice = {"text": f"{site}: {message}", "site": site, "host": self.host, "login_needed_since": lost}
         try:
-            notice.notify(
-                self.options["on_loss"], notice.body(self.options["site"] or self.host, self.host, lost, message)
-            )
-        except notice.NoticeError as error:
+            record.notify(self.options["on_loss"], notice)
+        except record.NoticeError as error:
             display.warning(f"{self.host}: {error}")
         else:
             record.write(path, record.notified(record.read(path), lost))
@@ -173,13 +174,8 @@ class ActionModule(ControllerActionModule):
                 f"login needed since {utc(since or time.time())}: no SSH session to {self.login}{seen}; run: "
                 f"ansible-playbook glidein.ops.login -l {self.host}"
             )
-        return {
-            "changed": False,
-            "live": live,
-            "since": since,
-            "msg": message,
-            "control_path": self.login.control_path,
-        }
+        control_path = self.login.control_path
+        return {"changed": False, "live": live, "since": since, "msg": message, "control_path": control_path}
 
     # -- connection ----------------------------------------------------------------------------------------
 
@@ -191,23 +187,20 @@ class ActionModule(ControllerActionModule):
                 f"the connection plugin {connection.transport} has no SSH sessions; expected ssh, and a task "
                 "that is not delegated"
             )
-        arguments = [
-            part
-            for text in (
-                self.options["arguments"],
-                connection.get_option("ssh_common_args"),
-                connection.get_option("ssh_extra_args"),
-            )
-            for part in shlex.split(text or "")
-        ]
-        if any(part.startswith("-J") for part in shlex.split(connection.get_option("ssh_common_args") or "")):
+        common = shlex.split(connection.get_option("ssh_common_args") or "")
+        arguments = shlex.split(self.options["arguments"]) + common
+        arguments += shlex.split(connection.get_option("ssh_extra_args") or "")
+        if any(part.startswith("-J") for part in common):
             raise InputError(
                 "ansible_ssh_common_args: -J is invalid for a site with a session, because only the login connects to "
                 "the site; set -J in glidein_ssh_session_args"
             )
         key = connection.get_option("private_key_file")
+        host = connection.get_option("host") or self.host
+        if not host or host.startswith("-"):
+            raise InputError(invalid("ansible_host", host, "a name or an address"))
         return master.Login(
-            host=connection.get_option("host") or self.host,
+            host=host,
             control_path=master.control_path_of(connection.get_option("ssh_args")),
             user=connection.get_option("remote_user"),
             port=connection.get_option("port"),

@@ -143,7 +143,7 @@ ENTRY = Spec(
         rank={"type": expression("TARGET.RequestMemory")},
         attributes={"type": ANYTHING, "default": {}},
         site_resource={"type": NAME},
-        # The batch job on the compute node. The limits of these values are those of glidein.sh: see check_options in
+        # The batch job on the compute node. glidein.sh checks few of these values again: see is_valid in
         # files/glidein/lib/settings.sh.
         environment={"type": ANYTHING, "default": {}},
         modules={"type": MODULES},
@@ -387,7 +387,7 @@ def idle_after_job_s(entry, shape):
 def lasts_s(entry):
     """Return the time in seconds after which a glidein of an entry ends by itself, before its walltime is over.
 
-    It equals TO_DIE in plan_times of files/glidein/lib/settings.sh.
+    It equals TO_DIE in set_times of files/glidein/lib/settings.sh.
     """
     return entry["walltime_s"] - min(LONGEST_MARGIN_S, entry["walltime_s"] // 10)
 

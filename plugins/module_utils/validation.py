@@ -3,8 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Validation of nested options that operators write, such as `glidein_entries`.
 
-The options are described by argument specs, as those of a module, and checked by Ansible's ArgumentSpecValidator. Three
-things differ from a module's options:
+The options are described by specs like those of a module, with three differences:
 
 - Ansible's own types convert almost anything: `int` accepts true, `list` accepts "a,b". The types here do not.
 - Each error begins with the full path of the option, such as `glidein_entries.RM.limits.queued`.
@@ -13,8 +12,6 @@ things differ from a module's options:
 
 import re
 
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from ansible.module_utils.errors import ArgumentTypeError, RequiredError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
 from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
 
@@ -24,10 +21,6 @@ _QUOTED_CHARS = 120
 _KEYS_LISTED = 10
 UNQUOTED = "put it in quotes, because YAML reads it as a number, a date or a truth value"
 _INTEGER = re.compile(r"^[+-]?[0-9]+\Z")
-# The message of ArgumentSpecValidator for a value that a type refuses; the text is that of Type.
-_REFUSED_BY_TYPE = re.compile(
-    r"^argument '(?P<name>[^']*)' is of type .*? and we were unable to convert to option: (?P<text>.*)\Z", re.DOTALL
-)
 
 
 def invalid(variable, value, expected):
@@ -64,13 +57,11 @@ def is_unquoted(value):
 
 
 class Type:
-    """A type of an option, for the key `type` of an argument spec.
+    """A type of an option, for the key `type` of a Spec.
 
     convert: a function that returns the value in its normal form or raises ValueError; expected: what is valid, for
     errors; is_text: whether the value is text or a list of texts.
     """
-
-    __name__ = "option"  # part of the messages of ArgumentSpecValidator
 
     def __init__(self, expected, convert, is_text=False):
         self.expected = expected
@@ -142,7 +133,12 @@ def choice(*values):
             raise ValueError(value)
         return value
 
-    return Type(f"{', '.join(values[:-1])} or {values[-1]}", convert)
+    return Type(alternatives(values), convert)
+
+
+def alternatives(values):
+    """Return the list of at least two texts in words: "a, b or c"."""
+    return f"{', '.join(values[:-1])} or {values[-1]}"
 
 
 def list_of_texts(pattern, expected):
@@ -156,6 +152,14 @@ def list_of_texts(pattern, expected):
     return Type(expected, convert, is_text=True)
 
 
+def _argument_list(value):
+    if not isinstance(value, list) or not value:
+        raise ValueError(value)
+    if not all(isinstance(word, str) and word and "\0" not in word for word in value):
+        raise ValueError(value)
+    return list(value)
+
+
 def _boolean(value):
     if str(value).lower() not in ("true", "false"):
         raise ValueError(value)
@@ -166,6 +170,7 @@ def _anything(value):
     return value
 
 
+ARGUMENT_LIST = Type("an argument list without NUL characters, such as [/opt/bin/COMMAND]", _argument_list)
 BOOLEAN = Type("true or false", _boolean)
 # Of an option that has a spec of its own, or is checked elsewhere.
 ANYTHING = Type("any value", _anything)
@@ -174,18 +179,13 @@ ANYTHING = Type("any value", _anything)
 class Spec:
     """The options of one mapping.
 
-    options: an argument spec whose types are Type; `options` of an option: the Spec of its value, which is a mapping;
-    constraints: the further arguments of ArgumentSpecValidator, such as mutually_exclusive.
+    options: {name: {"type": Type, "required": whether it must be given, "default": value, "options": the Spec of its
+    value, which is a mapping}}, as the argument spec of a module; mutually_exclusive: pairs of options.
     """
 
-    def __init__(self, options, **constraints):
+    def __init__(self, options, mutually_exclusive=()):
         self.options = options
-        self._nested = {name: option["options"] for name, option in options.items() if "options" in option}
-        # Ansible would check nested options, too, but report other paths than check does.
-        flat = {name: dict(option) for name, option in options.items()}
-        for name in self._nested:
-            del flat[name]["options"]
-        self._validator = ArgumentSpecValidator(flat, **constraints)
+        self._mutually_exclusive = mutually_exclusive
 
     def default(self, name):
         """Return the default of an option."""
@@ -201,27 +201,26 @@ class Spec:
             keys = f" with the keys {', '.join(self.options)}" if len(self.options) <= _KEYS_LISTED else ""
             problems.append(invalid(variable, value, f"a mapping{keys}"))
             return dict.fromkeys(self.options)
-        given = {key: option for key, option in (value or {}).items() if option is not None and key in self.options}
+        given = {key: option for key, option in (value or {}).items() if option is not None}
         problems += [unknown_key(variable, key, list(self.options)) for key in value or {} if key not in self.options]
-        result = self._validator.validate(given)
-        found = result.validated_parameters
-        for error in result.errors:
-            problems += self._messages(error, variable, found)
-        for name, spec in self._nested.items():
-            if found[name] is not None:
-                found[name] = spec.check(problems, path(variable, name), found[name])
-        return found
+        for names in self._mutually_exclusive:
+            if all(name in given for name in names):
+                text = f"parameters are mutually exclusive: {'|'.join(names)}"
+                problems.append(f"{variable}: {text}" if variable else text)
+        return {name: self._value(problems, path(variable, name), name, given) for name in self.options}
 
-    def _messages(self, error, variable, found):
-        """Return Ansible's error (AnsibleValidationError) as errors that begin with the path of the option.
-
-        found: the values; an invalid one is replaced by None.
-        """
-        if isinstance(error, RequiredError):
-            required = [name for name, option in self.options.items() if option.get("required") and found[name] is None]
-            return [missing(path(variable, name), self.options[name]["type"].expected) for name in required]
-        match = _REFUSED_BY_TYPE.match(error.msg) if isinstance(error, ArgumentTypeError) else None
-        if match:
-            found[match.group("name")] = None
-            return [f"{path(variable, match.group('name'))}: {match.group('text')}"]
-        return [f"{variable}: {error.msg}" if variable else error.msg]
+    def _value(self, problems, where, name, given):
+        """Return the value of an option in its normal form, or its default."""
+        option = self.options[name]
+        value = given.get(name, option.get("default"))
+        if name not in given and option.get("required"):
+            problems.append(missing(where, option["type"].expected))
+        if value is None:
+            return None
+        if "options" in option:
+            return option["options"].check(problems, where, value)
+        try:
+            return option["type"](value)
+        except ValueError as error:
+            problems.append(f"{where}: {error}")
+            return None

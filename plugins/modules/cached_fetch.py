@@ -27,6 +27,6 @@ options:
     required: true
 """
 
-EXAMPLES = "\n# See roles/site/tasks/fetch.yml\n"
+EXAMPLES = "\n# See roles/site/tasks/main.yml\n"
 
 RETURN = r""" # """

@@ -39,7 +39,6 @@ summary:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import VariablesFile
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.convert import convert
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -47,16 +46,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 
-def check_entry(scheduler, entry):
-    """Return the batch system's errors for a normalised entry."""
-    return SCHEDULERS[scheduler]().check_entry(entry)
-
-
 def run(params, check_mode):
     """Write the file; return (changed, its path, its text, its lines for the operator). Raises InputError, OSError."""
     try:
         with open(params["config"], encoding="utf-8") as handle:
-            proposal, text, unconverted = convert(params["config"], handle.read(), check_entry)
+            proposal, text, unconverted = convert(params["config"], handle.read())
     except UnicodeDecodeError:
         raise InputError(f"{params['config']}: not text; expected a configuration of PyGlidein's client") from None
     host = params["host"] or proposal.variables["glidein_site"]

@@ -23,7 +23,7 @@ options:
     default: 60
 """
 
-EXAMPLES = "\n# See roles/revocation/tasks/retire.yml\n"
+EXAMPLES = "\n# See roles/revocation/tasks/main.yml\n"
 
 RETURN = r"""
 summary:

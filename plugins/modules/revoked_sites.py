@@ -34,7 +34,7 @@ options:
     default: {}
 """
 
-EXAMPLES = "\n# See roles/revocation/tasks/record.yml\n"
+EXAMPLES = "\n# See roles/revocation/tasks/main.yml\n"
 
 RETURN = r"""
 sites:

@@ -19,6 +19,7 @@ PLACEHOLDER = "https://github.com/glidein/ops"
 # (file, pattern) of the addresses; the pattern's group is the part that galaxy.yml's `repository` decides.
 ADDRESSES = [
     ("galaxy.yml", r"(?m)^(?:issues|documentation|homepage): (\S+?)(?:/issues|/tree/main/docs)?$"),
+    ("files/glidein/glidein.sh", r"glidein: see (\S+)/tree/main/"),
     ("files/monitoring/alerts.yml", r"runbook_url: (\S+)/blob/main/"),
     ("tests/server/data/alerts_test.yml", r"runbook_url: (\S+)/blob/main/"),
 ]

@@ -15,18 +15,16 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, SHELLS, becomes
 
-CHECKS = ROOT / "files" / "glidein" / "checks"
-
 
 def run(shell, directory, *arguments, limit=60, **environment):
     """Run a check as the startd does; return {attribute: value}."""
-    place = directory / "with blanks"
-    place.mkdir(exist_ok=True)
-    shutil.copy(ROOT / "files" / "glidein" / "lib" / "run_check.sh", place / ".run")
-    for check in [*CHECKS.iterdir(), *directory.glob("own_*")]:
-        shutil.copy(check, place / check.name)
+    scratch = directory / "with blanks"
+    for name in ("lib", "checks"):
+        shutil.copytree(ROOT / "files" / "glidein" / name, scratch / name, dirs_exist_ok=True)
+    for check in directory.glob("own_*"):
+        shutil.copy(check, scratch / "checks" / check.name)
     done = subprocess.run(
-        [*SHELLS[shell], str(place / ".run"), *arguments],
+        [*SHELLS[shell], str(scratch / "lib" / "run_check.sh"), *arguments],
         env={"PATH": "/usr/bin:/bin", "GLIDEIN_CHECK_TIMEOUT_S": str(limit), "LD_LIBRARY_PATH": "/none", **environment},
         stdout=-1,
         timeout=120,
@@ -42,6 +40,14 @@ def own(directory, script):
     path = directory / "own_check"
     path.write_text("#!/bin/sh\n" + script)
     path.chmod(0o755)
+
+
+def discovers(directory, script):
+    """Install a condor_gpu_discovery in the scratch directory."""
+    discovery = directory / "with blanks" / "condor" / "libexec" / "condor_gpu_discovery"
+    discovery.parent.mkdir(parents=True)
+    discovery.write_text("#!/bin/sh\n" + script)
+    discovery.chmod(0o755)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +115,11 @@ def test_cvmfs_reads_a_file(shell, tmp_path):
 
 
 def test_gpu_counts_gpus_and_runs_a_program(shell, tmp_path):
-    discovery = tmp_path / "condor" / "libexec" / "condor_gpu_discovery"
-    discovery.parent.mkdir(parents=True)
-    discovery.write_text(
-        "#!/bin/sh\ncase $* in '') found='GPU-1, GPU-2' ;; '-device 1,2') found='GPU-1' ;; *) found=$* ;; esac\n"
-        'echo "DetectedGPUs=\\"$found\\""\n'
+    discovers(
+        tmp_path,
+        "case $* in '') found='GPU-1, GPU-2' ;; '-device 1,2') found='GPU-1' ;; *) found=$* ;; esac\n"
+        'echo "DetectedGPUs=\\"$found\\""\n',
     )
-    discovery.chmod(0o755)
     found = run(shell, tmp_path, "gpu", GLIDEIN_GPUS="2")
     assert (found["GLIDEIN_Resource_gpu"], found["GLIDEIN_Metric_gpu_devices"]) == ("True", "2")
     assert run(shell, tmp_path, "gpu", GLIDEIN_GPUS="3")["GLIDEIN_Resource_gpu"] == "False"
@@ -128,28 +132,22 @@ def test_gpu_counts_gpus_and_runs_a_program(shell, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "first"), [("1,2", "1"), ("GPU-3ac1", "GPU-3ac1"), ("CUDA3,CUDA4", "3"), ("", "unset")]
+    ("given", "variable", "seen"),
+    [
+        ("1,2", None, "1 unset"),
+        ("GPU-3ac1", None, "GPU-3ac1 unset"),
+        ("CUDA3,CUDA4", None, "3 unset"),
+        ("", None, "unset unset"),
+        ("2,3", "ROCR_VISIBLE_DEVICES", "unset 2"),
+    ],
 )
-def test_gpu_runs_the_program_on_the_first_assigned_gpu(shell, tmp_path, given, first):
-    discovery = tmp_path / "condor" / "libexec" / "condor_gpu_discovery"
-    discovery.parent.mkdir(parents=True)
-    discovery.write_text("#!/bin/sh\necho 'DetectedGPUs=\"GPU-1\"'\n")
-    discovery.chmod(0o755)
-    own(tmp_path, f'echo "${{CUDA_VISIBLE_DEVICES-unset}}" >"{tmp_path}/seen"')
-    found = run(shell, tmp_path, "gpu", str(tmp_path / "own_check"), GLIDEIN_GPU_LIST=given)
+def test_gpu_runs_the_program_on_the_first_assigned_gpu(shell, tmp_path, given, variable, seen):
+    discovers(tmp_path, "echo 'DetectedGPUs=\"GPU-1\"'\n")
+    own(tmp_path, f'echo "${{CUDA_VISIBLE_DEVICES-unset}} ${{ROCR_VISIBLE_DEVICES-unset}}" >"{tmp_path}/seen"')
+    settings = {"GLIDEIN_GPU_LIST": given, **({"GLIDEIN_GPU_VARIABLE": variable} if variable else {})}
+    found = run(shell, tmp_path, "gpu", str(tmp_path / "own_check"), **settings)
     assert found["GLIDEIN_Resource_gpu"] == "True"
-    assert (tmp_path / "seen").read_text() == first + "\n"
-
-
-def test_gpu_names_an_assigned_gpu_of_amd_in_its_variable(shell, tmp_path):
-    discovery = tmp_path / "condor" / "libexec" / "condor_gpu_discovery"
-    discovery.parent.mkdir(parents=True)
-    discovery.write_text("#!/bin/sh\necho 'DetectedGPUs=\"HIP2\"'\n")
-    discovery.chmod(0o755)
-    own(tmp_path, f'echo "${{CUDA_VISIBLE_DEVICES-unset}} $ROCR_VISIBLE_DEVICES" >"{tmp_path}/seen"')
-    given = {"GLIDEIN_GPU_LIST": "2,3", "GLIDEIN_GPU_VARIABLE": "ROCR_VISIBLE_DEVICES"}
-    assert run(shell, tmp_path, "gpu", str(tmp_path / "own_check"), **given)["GLIDEIN_Resource_gpu"] == "True"
-    assert (tmp_path / "seen").read_text() == "unset 2\n"
+    assert (tmp_path / "seen").read_text() == seen + "\n"
 
 
 def test_endpoint_connects(shell, tmp_path):

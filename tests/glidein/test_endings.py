@@ -48,10 +48,76 @@ def assert_ended(site, status, output, expected, words):
 # --- before HTCondor starts
 
 
-@pytest.mark.parametrize("name", ["tarballs.list", "tarballs/native.tar.gz"])
-def test_missing_file_of_the_payload(site, shell, name):
-    (site.home / name).unlink()
-    assert_ended(site, *site.run(shell), 11, name + " is missing")
+def replaced(site, packed, listed=None):
+    """Replace the tarball, and the checksum in the list by that of `listed`."""
+    site.replace(packed if listed is None else listed).tarball.write_bytes(packed)
+
+
+# name: (preparation of the site, changed settings, exit status, words in the last line)
+BEFORE_HTCONDOR = {
+    "no list": (lambda site: site.list.unlink(), {}, 11, "tarballs.list is missing"),
+    "no tarball": (lambda site: site.tarball.unlink(), {}, 11, "tarballs/native.tar.gz is missing"),
+    "truncated": (
+        lambda site: replaced(site, site.tarball.read_bytes()[:-10], site.tarball.read_bytes()),
+        {},
+        12,
+        "is damaged",
+    ),
+    "wrong sum": (lambda site: replaced(site, site.tarball.read_bytes(), b"something else"), {}, 12, "is damaged"),
+    "no tar": (lambda site: replaced(site, b"no tar"), {}, 14, "could not be unpacked"),
+    "other file": (
+        lambda site: site.bring("good", {"SHA256SUMS": (b"0" * 64 + b"  etc/behaviour\n", 0o644)}),
+        {},
+        14,
+        "etc/behaviour",
+    ),
+    "missing scratch": (None, {"GLIDEIN_SCRATCH": "/nowhere/at all"}, 13, "GLIDEIN_SCRATCH=/nowhere/at all"),
+    "unwritable scratch": (lambda site: site.scratch.chmod(0o555), {}, 13, "no scratch directory can be made"),
+    "too little room": (None, {"GLIDEIN_DISK_MB": 10**12}, 13, "GLIDEIN_MIN_DISK_MB=1000000000000"),
+    "other architecture": (
+        lambda site: site.bring("good", master=b"\x7fELF\x02\x01\x01" + b"\0" * 60),
+        {},
+        15,
+        "HTCondor cannot run on this node",
+    ),
+    "missing library": (
+        lambda site: site.bring("good", master=b"#!/bin/sh\necho \"version 'GLIBC_9.9' not found\"\nexit 1\n"),
+        {},
+        15,
+        "GLIBC_9.9",
+    ),
+    "killed program": (
+        lambda site: site.bring("good", master=b"#!/bin/sh\nkill -s ILL $$\n"),
+        {},
+        15,
+        "native: status 132, signal ILL;",
+    ),
+    "no credential": (lambda site: site.credential.unlink(), {}, 16, "/credential is missing or empty"),
+    "empty credential": (lambda site: site.credential.write_text(""), {}, 16, "/credential is missing or empty"),
+    "no pool password": (None, {"GLIDEIN_CREDENTIAL": ""}, 16, "etc/pool_password"),
+    "less memory": (
+        None,
+        {"GLIDEIN_MEMORY_MB": 10**9},
+        31,
+        "GLIDEIN_MEMORY_MB=1000000000 is more than this node has",
+    ),
+    "unknown name": (
+        None,
+        {"GLIDEIN_COLLECTOR": "none.invalid"},
+        32,
+        "GLIDEIN_COLLECTOR=none.invalid cannot be resolved on this node",
+    ),
+    "no check": (None, {"GLIDEIN_CHECKS": "none /x"}, 11, "checks/none, of GLIDEIN_CHECKS, is missing"),
+    "no job_setup": (None, {"GLIDEIN_JOB_SETUP": "/no/setup.sh"}, 11, "GLIDEIN_JOB_SETUP=/no/setup.sh is missing"),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE_HTCONDOR)
+def test_ends_before_htcondor_starts(site, shell, name):
+    prepare, changes, expected, words = BEFORE_HTCONDOR[name]
+    if prepare:
+        prepare(site)
+    assert_ended(site, *site.run(shell, **changes), expected, words)
 
 
 def test_missing_part_of_the_script(site, shell):
@@ -59,31 +125,6 @@ def test_missing_part_of_the_script(site, shell):
     status, output = site.run(shell)
     assert status == 11
     assert "lib/install.sh is missing" in output
-
-
-def test_truncated_tarball(site, shell):
-    site.tarball.write_bytes(site.tarball.read_bytes()[:-10])
-    assert_ended(site, *site.run(shell), 12, "is damaged")
-
-
-def test_wrong_sum(site, shell):
-    packed = site.tarball.read_bytes()
-    site.replace(b"something else").tarball.write_bytes(packed)
-    assert_ended(site, *site.run(shell), 12, "is damaged")
-
-
-def test_an_invalid_tarball(site, shell):
-    site.replace(b"no tar")
-    assert_ended(site, *site.run(shell), 14, "could not be unpacked")
-
-
-def test_a_file_that_differs_from_its_checksum(site, shell):
-    site.bring("good", {"SHA256SUMS": (b"0" * 64 + b"  etc/behaviour\n", 0o644)})
-    assert_ended(site, *site.run(shell), 14, "etc/behaviour")
-
-
-def test_missing_scratch(site, shell):
-    assert_ended(site, *site.run(shell, GLIDEIN_SCRATCH="/nowhere/at all"), 13, "GLIDEIN_SCRATCH=/nowhere/at all")
 
 
 def test_missing_parents_of_the_scratch_directory_are_made_with_mode_0700(site, shell):
@@ -124,48 +165,6 @@ def test_a_scratch_path_with_brackets_below_an_unwritable_parent_is_refused(site
     status, output = site.run(shell, GLIDEIN_SCRATCH=site.scratch / "33[1].server")
     assert status == 10
     assert f"33[1].server' has brackets, and {site.scratch} is not writable" in output.splitlines()[-1]
-
-
-def test_too_little_room(site, shell):
-    assert_ended(site, *site.run(shell, GLIDEIN_DISK_MB=10**12), 13, "GLIDEIN_MIN_DISK_MB=1000000000000")
-
-
-def test_program_of_another_architecture(site, shell):
-    site.bring("good", master=b"\x7fELF\x02\x01\x01" + b"\0" * 60)
-    assert_ended(site, *site.run(shell), 15, "HTCondor cannot run on this node")
-
-
-def test_program_that_lacks_a_library(site, shell):
-    site.bring("good", master=b"#!/bin/sh\necho \"version 'GLIBC_9.9' not found\"\nexit 1\n")
-    assert_ended(site, *site.run(shell), 15, "GLIBC_9.9")
-
-
-def test_missing_credential(site, shell):
-    site.credential.unlink()
-    assert_ended(site, *site.run(shell), 16, str(site.credential))
-
-
-def test_empty_credential(site, shell):
-    site.credential.write_text("")
-    assert_ended(site, *site.run(shell), 16, str(site.credential))
-
-
-def test_no_pool_password_in_the_tarball(site, shell):
-    assert_ended(site, *site.run(shell, GLIDEIN_CREDENTIAL=""), 16, "etc/pool_password")
-
-
-def test_less_memory_than_configured(site, shell):
-    words = "GLIDEIN_MEMORY_MB=1000000000 is more than this node has"
-    assert_ended(site, *site.run(shell, GLIDEIN_MEMORY_MB=10**9), 31, words)
-
-
-def test_a_collector_name_that_cannot_be_resolved(site, shell):
-    ended = site.run(shell, GLIDEIN_COLLECTOR="none.invalid")
-    assert_ended(site, *ended, 32, "GLIDEIN_COLLECTOR=none.invalid cannot be resolved on this node")
-
-
-def test_missing_check(site, shell):
-    assert_ended(site, *site.run(shell, GLIDEIN_CHECKS="none /x"), 11, "checks/none, of GLIDEIN_CHECKS, is missing")
 
 
 # --- with a stand-in for condor_master. Each takes seconds of waiting, so all are started at once.
@@ -569,7 +568,7 @@ def reasons_of_the_script():
     for part in sorted((ROOT / "files" / "glidein").rglob("*.sh")):
         text = part.read_text().replace("\\\n", "")
         calls = re.findall(
-            r"""(?:\b(?:end|stop|fail)_with|write_summary) (\d+) (?:"\$NOW" )?"""
+            r"""\b(?:(?:end|stop|fail)_with|leave_node) (\d+) (?:"" )?"""
             r"""\"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
             text,
         )
@@ -602,13 +601,14 @@ def test_every_exit_status_is_documented_and_tested():
     used = {
         int(number)
         for part in (ROOT / "files" / "glidein").rglob("*.sh")
-        for number in re.findall(r"(?:_with|write_summary|on_signal [A-Z0-9]+) (\d+)", part.read_text())
+        for number in re.findall(r"(?:_with |leave_node | [A-Z0-9]+:)(\d+)\b", part.read_text())
     }
     tests = "\n".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
-    provoked = {int(number) for number in re.findall(r"(?:\.run\(.*\)|\.end\(\)|\}|output|ended|\)), (\d+), ", tests)}
+    provoked = {int(number) for number in re.findall(r"(?:\.run\(.*\)|\.end\(\)|output|ended|\)), (\d+), ", tests)}
+    provoked |= {row[2] for row in (*BEFORE_HTCONDOR.values(), *BY_ITSELF.values())}
     assert used == explained
-    assert explained - {10, 35, 36} - SIGNALLED <= provoked, explained - provoked
-    assert "35, " in tests and "36, " in tests
+    assert explained - {10, 36} - SIGNALLED <= provoked, explained - provoked
+    assert "36, " in tests
 
 
 def test_the_demand_server_knows_the_statuses_of_signals():

@@ -38,7 +38,7 @@ NVIDIA = "CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES"
 
 def lib(shell, script, **environment):
     environment["PATH"] = "/usr/bin:/bin"
-    done = run_lib(shell, '. "$0/run.sh"; . "$0/gpus.sh"; . "$0/install.sh"; ' + script, env=environment)
+    done = run_lib(shell, '. "$0/run.sh"; . "$0/resources.sh"; . "$0/install.sh"; ' + script, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -174,7 +174,7 @@ def test_gpus_that_are_hidden_from_the_job_leave_other_numbers(site, any_shell, 
     for number in "0123":
         (site.root / "dev" / f"nvidia{number}").write_text("")
         (site.root / "dev" / f"nvidia{number}").chmod(0 if number in denied else 0o600)
-    script = site.home / "lib" / "gpus.sh"
+    script = site.home / "lib" / "resources.sh"
     script.write_text(script.read_text().replace("GPU_ROOT= ", f"GPU_ROOT='{site.root}' "))
     body = f"case $* in *-device*) echo 'DetectedGPUs=0' ;; *) cat <<'END'\n{V100S}END\n;; esac\n"
     site.bring("good", {"libexec/condor_gpu_discovery": (("#!/bin/sh\n" + body).encode(), 0o755)})
@@ -192,7 +192,7 @@ def test_gpus_of_amd_are_given_to_jobs_and_checks_in_their_own_variable(site, sh
     """Slurm without AutoDetect sets the variables of all vendors."""
     (site.root / "dev").mkdir()
     (site.root / "dev" / "kfd").write_text("")
-    script = site.home / "lib" / "gpus.sh"
+    script = site.home / "lib" / "resources.sh"
     script.write_text(script.read_text().replace("GPU_ROOT= ", f"GPU_ROOT='{site.root}' "))
     glidein = start(site, shell, V100S, GLIDEIN_CHECKS="gpu", **variables).wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text()

@@ -14,6 +14,7 @@ import threading
 import pytest
 from conftest import TOKEN, becomes, limit, processes_in, program, run_lib, wait_for_round
 from test_endings import assert_ended
+from test_tarballs import tools
 
 FORM = "url {}\nkey glidein-logs/site-1/\nx-amz-algorithm AWS4-HMAC-SHA256\npolicy eyJ9\nx-amz-signature 0a1b\n"
 
@@ -170,11 +171,11 @@ def test_a_failed_upload_is_one_line(site, bucket, any_shell):
 
 
 def test_a_node_without_curl_uploads_nothing(site, any_shell):
-    path = program(site, "curl", "exit 127")
     (site.root / "log_s3").write_text(FORM.format("http://127.0.0.1:1/logs"))
-    status, output = site.bring("crash").run(any_shell, GLIDEIN_LOG_S3=site.root / "log_s3", PATH=path)
+    status, output = site.bring("crash").run(any_shell, GLIDEIN_LOG_S3=site.root / "log_s3", PATH=tools(site))
     assert_ended(site, status, output, 18, "status 44")
-    assert "the daemons' logs cannot be uploaded to http://127.0.0.1:1/logs: status 127" in output
+    (line,) = [line for line in output.splitlines() if "cannot be uploaded to http://127.0.0.1:1/logs: " in line]
+    assert "curl: not found" in line
 
 
 def test_a_missing_form_is_reported(site, any_shell):

@@ -103,8 +103,7 @@ def test_a_guard_cleans_up_after_bash_has_ended_because_of_the_full_process_limi
 
 def lib(shell, script, *arguments):
     text = '. "$0/run.sh"; . "$0/settings.sh"; . "$0/scratch.sh"; . "$0/summary.sh"; . "$0/daemons.sh"; '
-    text += '. "$0/stale_glideins.sh"; ' + script
-    return run_lib(shell, text, *arguments).stdout
+    return run_lib(shell, text + script, *arguments).stdout
 
 
 @pytest.mark.parametrize("program", ["ls", "grep"])
@@ -168,7 +167,7 @@ def test_a_round_that_ended_early_is_repeated(shell, tmp_path, interrupted, chec
         pytest.skip("bash retries to start a process, and exits")
     (tmp_path / "log").mkdir()
     script = f"""
-        SCRATCH=$1; log() {{ echo "$*"; }}; in_seconds() {{ echo 0; }}
+        SCRATCH=$1; log() {{ echo "$*"; }}; seconds_since() {{ echo 0; }}
         {interrupted}() {{ [ -n "${{ended_early-}}" ] || {{ ended_early=yes; : "${{NOTHING:?}}"; }}
             [ {interrupted} != rm ] || command rm "$@"; }}
         {checks}

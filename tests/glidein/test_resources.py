@@ -6,7 +6,7 @@
 import os
 
 import pytest
-from conftest import run_lib
+from conftest import ROOT, run_lib
 
 ASKED = {"CPUS": 2, "MEMORY_MB": 1000, "DISK_MB": 5000, "GPUS": 1}
 # Lines of the machine ad of a dynamic slot of HTCondor 23.9.6, for a job that requested 1000 MB.
@@ -40,31 +40,25 @@ def granted(shell, path, ad=AD, how="machine_ad", overhead_mb=0):
     return [int(value) for value in values.split()], said
 
 
-def test_the_resources_of_the_machine_ad_are_offered(shell, tmp_path):
-    # Disk in KiB, minus the glidein's own.
-    assert granted(shell, tmp_path / "ad") == ([2, 1024, 5001, 1], "")
-
-
-def test_the_memory_that_the_glidein_needs_is_not_offered(shell, tmp_path):
-    assert granted(shell, tmp_path / "ad", overhead_mb=72)[0] == [2, 1024 - 72, 5001, 1]
-    assert granted(shell, tmp_path / "ad", how="asked", overhead_mb=72)[0] == list(ASKED.values())
-    values, said = granted(shell, tmp_path / "ad", overhead_mb=1024)
-    assert values[1] == ASKED["MEMORY_MB"]
-    assert "the machine ad's Memory is invalid" in said
-
-
-def test_by_default_the_machine_ad_is_not_read(shell, tmp_path):
-    assert granted(shell, tmp_path / "ad", how="asked") == (list(ASKED.values()), "")
-
-
-def test_more_or_less_than_requested(shell, tmp_path):
-    assert granted(shell, tmp_path / "ad", "Cpus = 8.0\nMemory = 512\nGPUs = 0\n") == ([8, 512, 5000, 0], "")
-
-
-def test_without_an_ad_the_requested_resources_are_used(shell, tmp_path):
-    values, said = granted(shell, tmp_path / "nowhere", None)
-    assert values == list(ASKED.values())
-    assert "the machine ad cannot be read" in said
+# The ad, how it is used, the resources, and words of the log.
+@pytest.mark.parametrize(
+    ("ad", "changes", "resources", "words"),
+    [
+        # Disk in KiB, minus the glidein's own.
+        (AD, {}, [2, 1024, 5001, 1], ""),
+        (AD, {"overhead_mb": 72}, [2, 1024 - 72, 5001, 1], ""),
+        (AD, {"overhead_mb": 1024}, [2, ASKED["MEMORY_MB"], 5001, 1], "the machine ad's Memory is invalid"),
+        (AD, {"how": "asked", "overhead_mb": 72}, [*ASKED.values()], ""),
+        ("Cpus = 8.0\nMemory = 512\nGPUs = 0\n", {}, [8, 512, 5000, 0], ""),
+        (AD.replace("5223424", "1024"), {}, [2, 1024, 5000, 1], "the machine ad's Disk is invalid"),
+        ("", {}, [*ASKED.values()], ""),
+        (None, {}, [*ASKED.values()], "the machine ad cannot be read"),
+    ],
+)
+def test_the_resources_of_the_machine_ad_are_offered(shell, tmp_path, ad, changes, resources, words):
+    values, said = granted(shell, tmp_path / "ad", ad, **changes)
+    assert values == resources
+    assert (words in said) if words else said == ""
 
 
 @pytest.mark.parametrize(
@@ -90,16 +84,6 @@ def test_invalid_values_are_ignored(shell, tmp_path, value):
     values, said = granted(shell, tmp_path / "ad", AD.replace("\nCpus = 2\n", "\nCpus = " + value + "\n"))
     assert values == [2, 1024, 5001, 1]
     assert "the machine ad's Cpus is invalid" in said
-
-
-def test_an_implausible_disk_is_ignored(shell, tmp_path):
-    values, said = granted(shell, tmp_path / "ad", AD.replace("5223424", "1024"))
-    assert values == [2, 1024, 5000, 1]
-    assert "the machine ad's Disk is invalid" in said
-
-
-def test_an_empty_ad_changes_nothing(shell, tmp_path):
-    assert granted(shell, tmp_path / "ad", "") == (list(ASKED.values()), "")
 
 
 # --- by the node: control groups and processor affinity
@@ -253,10 +237,15 @@ def test_the_machine_that_runs_the_tests(shell, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("uptime", "hundredths"),
-    [("354321.07", 35432107), ("0.48", 48), ("0.08", 8), ("12.5", 1250), ("7", 700), ("10.123", 1012), ("0.00", 0)],
+    ("start", "now", "passed"),
+    [("354321.07", "354330.5", 9), ("0.48", "7", 7), ("0.08", "0.00", 0), ("10.123", "12.08", 2)],
 )
-def test_the_uptime_may_have_zeros_and_any_number_of_decimals(shell, uptime, hundredths):
+def test_the_uptime_may_have_any_number_of_decimals(shell, tmp_path, start, now, passed):
     """Read the forms of lxcfs and gVisor, too."""
-    script = '. "$0/run.sh"; in_hundredths "$1"; echo "$HUNDREDTHS"'
-    assert int(run_lib(shell, script, uptime).stdout) == hundredths
+    (tmp_path / "run.sh").write_text(
+        (ROOT / "files/glidein/lib/run.sh").read_text().replace("/proc/uptime", f"{tmp_path}/uptime")
+    )
+    script = (
+        'echo "$2 0.00" >"$1/uptime"; . "$1/run.sh"; echo "$3 0.00" >"$1/uptime"; read_now; echo $((NOW - CLOCK_AT))'
+    )
+    assert run_lib(shell, script, tmp_path, start, now).stdout == f"{passed}\n"

@@ -97,8 +97,6 @@ def test_no_tarball_fits(site, shell):
 def test_a_node_without_a_program_that_the_glidein_needs(site, any_shell, program):
     programs = tools(site)
     (programs / program).unlink()
-    script = site.home / "glidein.sh"
-    script.write_text(script.read_text().replace(':/usr/bin:/bin:/usr/sbin:/sbin"', '"'))
     assert_ended(site, *site.run(any_shell, PATH=programs), 15, f"this node has no {program}")
 
 
@@ -131,11 +129,6 @@ def test_a_file_size_limit_that_kills_tar(site, shell):
     limited = f"set -u\nulimit -f {4194304 // FILE_UNIT[shell]}\n"
     script.write_text(script.read_text().replace("set -u\n", limited, 1))
     assert_ended(site, *site.run(shell), 14, "signal XFSZ: a file is larger than the limit, 4194304 bytes")
-
-
-def test_a_program_of_htcondor_that_is_killed(site, shell):
-    site.bring("good", master=b"#!/bin/sh\nkill -s ILL $$\n")
-    assert_ended(site, *site.run(shell), 15, "native: status 132, signal ILL;")
 
 
 def test_no_file_is_older_than_the_glidein(site, shell):
@@ -225,7 +218,9 @@ def web(site):
 
 
 def tools(site, *wanted):
-    """Return a PATH with the programs of a node, with only these of curl and wget."""
+    """Return a PATH, to which glidein.sh adds nothing: the programs of a node, with only these of curl and wget."""
+    script = site.home / "glidein.sh"
+    script.write_text(script.read_text().replace(':/usr/bin:/bin:/usr/sbin:/sbin"', '"'))
     directory = site.root / "bin"
     directory.mkdir()
     for place in ("/usr/bin", "/bin", "/usr/sbin", "/sbin"):
@@ -239,11 +234,9 @@ def tools(site, *wanted):
 
 
 def from_web(site, web, shell, path):
-    """Start a glidein whose tarball is on the web server, with exactly this PATH, to which glidein.sh adds nothing."""
+    """Start a glidein whose tarball is on the web server, with this PATH."""
     site.list.write_text("")
     site.add("good", base=web)
-    script = site.home / "glidein.sh"
-    script.write_text(script.read_text().replace(':/usr/bin:/bin:/usr/sbin:/sbin"', '"'))
     return site.start(shell, PATH=path)
 
 
@@ -263,13 +256,13 @@ def test_a_download_is_tried_again(site, web, any_shell):
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
 
 
-def test_a_transfer_is_repeated_with_growing_pauses_and_keeps_its_status(shell):
+def test_a_command_is_repeated_with_growing_pauses_and_keeps_its_status(shell):
     script = """
         . "$0/run.sh"
         sleep() { printf 'sleep %s ' "$1"; }
         fail() { printf 'try '; return 22; }
-        transfer 5 fail; echo "$?"
-        transfer 2 true; echo "$?"
+        retry 5 fail; echo "$?"
+        retry 2 true; echo "$?"
     """
     assert run_lib(shell, script).stdout.splitlines() == [
         "try sleep 1 try sleep 4 try sleep 9 try sleep 16 try 22",

@@ -71,11 +71,6 @@ def hang_credential(site):
     return {"PATH": program(site, "cp", "case $* in *credential*) " + HANGS + ' ;; esac; exec {real} "$@"')}
 
 
-def hang_pool(site):
-    site.bring("good", {"bin/condor_ping": ("#!/bin/sh\n{}\n".format(HANGS).encode(), 0o755)})
-    return {}
-
-
 # name: (what hangs, limit, exit status, words)
 HANGING = {
     "gpus": (hang_gpus, "DISCOVERY_S", 17, "condor_gpu_discovery -properties did not end within 1 s"),
@@ -84,7 +79,6 @@ HANGING = {
     "scratch": (hang_scratch, "SCRATCH_S", 34, "making a directory in GLIDEIN_SCRATCH="),
     "tar": (hang_tar, "install_condor", 34, "installing HTCondor took longer than 1 s"),
     "credential": (hang_credential, "copy_credential", 34, "copying the credential took longer than 1 s"),
-    "pool": (hang_pool, "PING_S", 35, "GLIDEIN_COLLECTOR=localhost, tried 2 times: no answer within 1 s"),
 }
 
 
@@ -93,8 +87,6 @@ def test_a_step_that_hangs_ends_the_glidein_at_its_time_limit(site, name, shell)
     hang, its_limit, status, words = HANGING[name]
     settings = hang(site)
     limit(site, its_limit, 1)
-    limit(site, "PINGS", 2)
-    limit(site, "PING_INTERVAL_S", 0)
     assert_ended(site, *site.run(require(shell), **settings), status, words)
 
 
@@ -153,34 +145,7 @@ def test_a_killed_step_ends_the_glidein(site, shell):
     assert_ended(site, *site.run(shell, PATH=path), 34, "copying the credential was killed: status 137, signal KILL")
 
 
-# --- the pool, with the output of condor_ping 23.9.6
-
-PINGS = {
-    "refused": ("ERROR: failed to make connection to <127.0.0.1:1>", 35, "connection to <127.0.0.1:1>"),
-    "unknown": ("ERROR: couldn't locate (null)!", 35, "couldn't locate"),
-}
-
-
-def pinged(site, printed, status=1):
-    body = "#!/bin/sh\necho \"$*\" >>'{}/pings'\ncat <<'END'\n{}\nEND\nexit {}\n".format(site.root, printed, status)
-    site.bring("good", {"bin/condor_ping": (body.encode(), 0o755)})
-    limit(site, "PING_INTERVAL_S", 0)
-
-
-@pytest.mark.parametrize("name", PINGS)
-def test_a_collector_that_does_not_respond_ends_the_glidein(site, shell, name):
-    printed, status, words = PINGS[name]
-    pinged(site, printed)
-    assert_ended(site, *site.run(shell), status, words)
-    assert (site.root / "pings").read_text().splitlines() == ["-type collector -verbose ADVERTISE_STARTD"] * 7
-
-
-def test_a_collector_that_refuses_is_tried_once_and_logged(site, shell):
-    pinged(site, 'ADVERTISE_STARTD failed!\nSECMAN:2010:Received "DENIED" from server')
-    glidein = site.start(shell).wait_for("registered")
-    assert 'responds with an error: SECMAN:2010:Received "DENIED" from server' in glidein.output
-    assert len((site.root / "pings").read_text().splitlines()) == 1
-    assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")
+# --- a collector that is lost
 
 
 LOST = "the pool's collector, localhost, cannot be reached"

@@ -16,11 +16,10 @@ import time
 import pytest
 from ansible_collections.glidein.ops.tests.playbooks.ansible_runs import ROOT, run_playbook
 from ansible_collections.glidein.ops.tests.plays import shown
-from ansible_collections.glidein.ops.tests.unit.support.builders import group, raw_entry
+from ansible_collections.glidein.ops.tests.unit.support.builders import group, make_site_home, raw_entry
 from ansible_collections.glidein.ops.tests.unit.support.fake_slurm import FakeSlurm
 from ansible_collections.glidein.ops.tests.unit.support.http_server import answering
 from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
-from ansible_collections.glidein.ops.tests.unit.support.site_home import make_site_home
 
 TOKEN = "token-of-"  # noqa: S105  (and the site's name)
 # Hosts in the order of their names: tasks that run once use the variables of the first one.

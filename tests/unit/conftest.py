@@ -43,7 +43,7 @@ def slurm(tmp_path, monkeypatch):
 @pytest.fixture
 def site_home(tmp_path):
     """Return the home of a login node with the site `lab` deployed: version aaaaaaaaaaaa and a credential."""
-    from ansible_collections.glidein.ops.tests.unit.support.site_home import make_site_home
+    from ansible_collections.glidein.ops.tests.unit.support.builders import make_site_home
 
     return make_site_home(tmp_path / "home")
 

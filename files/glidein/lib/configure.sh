@@ -48,12 +48,6 @@ write_config() {
   check_clashes
 }
 
-# log_ready UNPACK_CS: log how long the preparation took.
-log_ready() {
-  read_uptime
-  log "ready to start HTCondor after $(in_seconds $((HUNDREDTHS - STARTED_CS))) s, $(in_seconds "$1") s of them to unpack it"
-}
-
 # check_clashes: end if an attribute has the name of another setting. Attributes and settings share one name space.
 check_clashes() {
   clash=$(sed -n 's/^\([A-Za-z_][A-Za-z0-9_.]*\) *=.*/\1/p' "$SCRATCH/condor_config" |

@@ -5,6 +5,7 @@
 
 MASTER_PID=
 MASTER_AT=       # when it was started
+REGISTERED_AT=   # when the glidein joined the pool
 GUARD_PID=
 LOOK_S=5         # interval in which the daemons and the jobs are checked
 EMPTY_STOP_S=20  # time limit for the stop of a glidein without jobs
@@ -223,12 +224,11 @@ wait_to_register() {
   elif log_has MasterLog 'The STARTD (pid.*exited with status [1-9]'; then
     fail_with 18 "the startd failed"
   elif has_registered; then
-    read_uptime
     # shellcheck disable=SC2034 # for summary.sh
     REGISTERED_AT=$NOW
     # Before it is logged: the guard of a killed glidein then knows it.
     write_state
-    log "registered with $GLIDEIN_COLLECTOR as $NAME, $(in_seconds $((HUNDREDTHS - STARTED_CS))) s after start"
+    log "registered with $GLIDEIN_COLLECTOR as $NAME, $(seconds_since "$STARTED_UPTIME") s after start"
     registered=yes
   elif [ $((NOW - MASTER_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
     why=$(startd_error)

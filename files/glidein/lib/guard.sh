@@ -20,7 +20,7 @@ if [ -n "${4-}" ]; then
   exec /bin/sh "$0" "$glidein" "$master" "$scratch"
 fi
 # The functions are loaded now, because these files are in the scratch directory.
-for part in run settings scratch logs summary stale_glideins; do
+for part in run settings scratch logs summary; do
   [ -r "${0%/*}/$part.sh" ] || exec false
   # shellcheck source=/dev/null
   . "${0%/*}/$part.sh"
@@ -37,18 +37,14 @@ read_parent() {
   parent=$2
 }
 
-# clean_up_killed: stop the daemons, save their logs, write the summary, and remove the scratch directory. It may be called
-# again.
+# clean_up_killed: do what glidein.sh would do at its end. It may be called again.
 clean_up_killed() {
-  run_limited 20 until_done kill_leftovers
+  [ "$GLIDEIN_LOG_DIR" != - ] || exec 2>&3
   if read_state "$SCRATCH/state"; then
-    [ "$GLIDEIN_LOG_DIR" != - ] || exec 2>&3
-    count_jobs
-    run_limited 30 save_logs
-    read_now
-    write_summary 137 "$NOW" "glidein.sh was killed"
+    leave_node 137 "" "glidein.sh was killed"
+  else
+    leave_node "" "" ""
   fi
-  run_limited 60 until_done remove_scratch
 }
 
 # If its parent dies, a process gets another parent.
@@ -62,5 +58,4 @@ kill -s QUIT "$master" 2>/dev/null
 pause 3
 until_done clean_up_killed
 trap - EXIT
-[ -z "$SUMMARY_WRITTEN" ] ||
-  log "ended because glidein.sh was killed (exit status 137, after $((NOW - STARTED_AT)) s)"
+[ -z "$SUMMARY_WRITTEN" ] || log_end 137 "glidein.sh was killed"

@@ -107,7 +107,7 @@ fetch() {
   fi
   fetched=$1
   shift
-  run_limited "$FETCH_S" transfer "$DOWNLOADS" "$@" >"$SCRATCH/tmp/fetch.out" 2>&1
+  run_limited "$FETCH_S" retry "$DOWNLOADS" "$@" >"$SCRATCH/tmp/fetch.out" 2>&1
   status=$?
   [ "$status" -ne 124 ] || end_with 20 "$where cannot be downloaded: it took longer than $FETCH_S s"
   [ "$status" -eq 0 ] || {

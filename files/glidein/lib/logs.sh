@@ -119,7 +119,7 @@ upload_logs() {
     rm -rf "$upload"
     return 0
   }
-  transfer 2 post_form >"$upload/answer" 2>&1 ||
+  retry 2 post_form >"$upload/answer" 2>&1 ||
     log "the daemons' logs cannot be uploaded to $address: $(failure_of "$?" "$(cut -c 1-300 "$upload/answer")")"
   rm -rf "$upload"
 }

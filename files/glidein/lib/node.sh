@@ -1,9 +1,9 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# This node: the container image in which the glidein runs, container programs and CVMFS repositories, and checks. The glidein
-# makes some checks before HTCondor is started: the memory, the collector's name, and whether the collector responds. The startd
-# runs those in GLIDEIN_CHECKS, which has a line "NAME ARGUMENTS" for each executable in checks/ of the payload.
+# This node: the container image in which the glidein runs, container programs and CVMFS repositories, and checks. Before
+# HTCondor is started, the glidein checks the memory and the collector's name. The startd runs the checks in GLIDEIN_CHECKS,
+# which has a line "NAME ARGUMENTS" for each executable in checks/ of the payload.
 
 # --- The image
 
@@ -78,7 +78,7 @@ enter_image() {
 # glidein's settings do not reach the inside.
 try_image() {
   case $GLIDEIN_IMAGE in
-  *://*) transfer "$DOWNLOADS" "$@" -c : || return ;;
+  *://*) retry "$DOWNLOADS" "$@" -c : || return ;;
   esac
   "$@" -c "[ -n \"\${GLIDEIN_BATCH_ID-}\" ] || exit $NO_SETTINGS"
 }
@@ -167,10 +167,7 @@ CONFIG
 
 # --- Checks
 
-NAME_S=20             # time limit for the name service
-PING_S=10             # time limit for the collector
-PINGS=7               # number of attempts; they take a minute, in which a central manager may restart
-PING_INTERVAL_S=10
+NAME_S=20 # time limit for the name service
 
 check_node() {
   for program in tar gzip sha256sum; do
@@ -210,46 +207,15 @@ check_name() {
   host=${GLIDEIN_COLLECTOR%%:*}
   case $host in *[!0-9.]*) ;; *) return 0 ;; esac
   command -v getent >/dev/null 2>&1 || return 0
-  for round in 1 2 3; do
-    [ "$round" -eq 1 ] || sleep 2
-    run_limited "$NAME_S" getent ahosts "$host" >/dev/null 2>&1 && return 0
-  done
-  end_with 32 "the host name in GLIDEIN_COLLECTOR=$GLIDEIN_COLLECTOR cannot be resolved on this node:" \
-    "getent ahosts $host failed 3 times"
+  retry 3 run_limited "$NAME_S" getent ahosts "$host" >/dev/null 2>&1 ||
+    end_with 32 "the host name in GLIDEIN_COLLECTOR=$GLIDEIN_COLLECTOR cannot be resolved on this node:" \
+      "getent ahosts $host failed 3 times"
 }
-
-# check_pool: end if the collector does not respond. If it refuses the glidein, HTCondor may try again.
-check_pool() {
-  [ -x "$SCRATCH/condor/bin/condor_ping" ] || return 0
-  round=0
-  while [ "$round" -lt "$PINGS" ]; do
-    [ "$round" -eq 0 ] || sleep "$PING_INTERVAL_S"
-    round=$((round + 1))
-    run_limited "$PING_S" run_condor bin/condor_ping -type collector -verbose ADVERTISE_STARTD >"$SCRATCH/tmp/ping.out" 2>&1
-    pinged=$?
-    [ "$pinged" -ne 0 ] || return 0
-    why=$(failure_of "$pinged" "$(without_tokens <"$SCRATCH/tmp/ping.out")")
-    case $pinged$why in
-    124*) why="no answer within $PING_S s" ;;
-    *'failed to make connection'* | *'locate'*) ;;
-    *)
-      log "the pool's collector responds with an error: $why"
-      return 0
-      ;;
-    esac
-    [ "$round" -gt 1 ] ||
-      log "the pool's collector does not respond; trying $PINGS times, every $PING_INTERVAL_S s: $why"
-  done
-  end_with 35 "the pool's collector does not respond: GLIDEIN_COLLECTOR=$GLIDEIN_COLLECTOR, tried $PINGS times: $why"
-}
-
-# --- Checks while HTCondor runs: GLIDEIN_CHECKS has a line "NAME ARGUMENTS" for each executable in checks/ of the payload.
 
 # copy_checks: copy the checks, because the payload may be replaced while this glidein runs.
 copy_checks() {
   [ -n "$GLIDEIN_CHECKS" ] || return 0
   mkdir "$SCRATCH/checks" || end_with 13 "the directory $SCRATCH/checks cannot be made"
-  cp "$PAYLOAD/lib/run_check.sh" "$SCRATCH/checks/.run" || end_with 11 "$PAYLOAD/lib/run_check.sh is missing or cannot be read"
   while read -r check _; do
     { cp "$PAYLOAD/checks/$check" "$SCRATCH/checks/$check" && chmod 700 "$SCRATCH/checks/$check"; } 2>/dev/null ||
       end_with 11 "$PAYLOAD/checks/$check, of GLIDEIN_CHECKS, is missing or cannot be read: deploy the site again"
@@ -269,7 +235,7 @@ config_checks() {
     names="$names $check"
     cat <<CONFIG
 STARTD_CRON_${check}_EXECUTABLE = /bin/sh
-STARTD_CRON_${check}_ARGS = "'$SCRATCH/checks/.run' $check $arguments"
+STARTD_CRON_${check}_ARGS = "'$SCRATCH/lib/run_check.sh' $check $arguments"
 STARTD_CRON_${check}_ENV = "GLIDEIN_CHECK_TIMEOUT_S=$GLIDEIN_CHECK_TIMEOUT_S$gpus"
 STARTD_CRON_${check}_CWD = \$(TMP_DIR)
 STARTD_CRON_${check}_MODE = WaitForExit

@@ -7,41 +7,23 @@
 
 END_STATUS=
 END_REASON=
-SETTINGS_VALID= # set when all settings were checked
 STARTED_AT=${GLIDEIN_STARTED_AT:-$(date +%s)} # enter_image sets GLIDEIN_STARTED_AT
 unset GLIDEIN_STARTED_AT
 
-# read_uptime: store the node's uptime in hundredths of a second in HUNDREDTHS. It measures intervals, because date has whole
-# seconds only. It starts no process, because a job may have filled the user's process limit.
-read_uptime() {
-  if read -r uptime _ 2>/dev/null </proc/uptime; then
-    in_hundredths "$uptime"
-  else
-    HUNDREDTHS=$(date +%s)00
-  fi
-}
-
-# in_hundredths SECONDS: store a decimal number of seconds in hundredths in HUNDREDTHS. The shell reads a number with a leading
-# zero as octal.
-in_hundredths() {
-  decimals=${1#"${1%%.*}"}
-  decimals=${decimals#.}00
-  HUNDREDTHS=$((${1%%.*} * 100 + 1${decimals%"${decimals#??}"} - 100))
-}
-read_uptime
-STARTED_CS=$HUNDREDTHS
-CLOCK_AT=$(date +%s)
-
-# read_now: store the time in epoch seconds in NOW, by the clock as it was at the start. It does not jump when the node's
-# clock is set, so that the glidein retires, ends and stops in time.
+# read_now: store the time in epoch seconds in NOW, by the clock as it was at the start and the node's uptime. It does not jump
+# when the node's clock is set, so that the glidein retires, ends and stops in time. It starts no process, because a job may
+# have filled the user's process limit.
 read_now() {
-  read_uptime
-  NOW=$((CLOCK_AT + (HUNDREDTHS - STARTED_CS) / 100))
+  read -r uptime _ </proc/uptime || return 0
+  NOW=$((CLOCK_AT + ${uptime%%.*} - ${STARTED_UPTIME%%.*}))
 }
+read -r STARTED_UPTIME _ </proc/uptime || STARTED_UPTIME=0
+CLOCK_AT=$(date +%s)
+NOW=$CLOCK_AT
 
-# in_seconds HUNDREDTHS: print them as seconds.
-in_seconds() {
-  printf '%d.%02d' $(($1 / 100)) $(($1 % 100))
+# seconds_since UPTIME: print the seconds since that uptime of the node, with two decimals.
+seconds_since() {
+  awk -v since="$1" '{ printf "%.2f", $1 - since }' /proc/uptime
 }
 
 # log TEXT...: print one line that begins with the time (UTC). If no process can be started, that is the time of an earlier
@@ -136,15 +118,10 @@ SIGNAL=
 SIGNAL_STATUS=
 catch_signals() {
   trap finish EXIT
-  trap 'on_signal HUP 129' HUP
-  trap 'on_signal INT 130' INT
-  trap 'on_signal QUIT 131' QUIT
-  trap 'on_signal USR1 138' USR1
-  trap 'on_signal USR2 140' USR2
-  trap 'on_signal PIPE 141' PIPE
-  trap 'on_signal TERM 143' TERM
-  trap 'on_signal XCPU 152' XCPU
-  trap 'on_signal XFSZ 153' XFSZ
+  for each in HUP:129 INT:130 QUIT:131 USR1:138 USR2:140 PIPE:141 TERM:143 XCPU:152 XFSZ:153; do
+    # shellcheck disable=SC2064 # expanded now
+    trap "on_signal ${each%:*} ${each#*:}" "${each%:*}"
+  done
 }
 
 # on_signal NAME STATUS: before condor_master is started, a signal ends the script. After that, watch_master stops it first.
@@ -202,28 +179,37 @@ finish() {
   }
   SIGNAL= # it no longer shortens run_limited
   until_done clean_up
-  read_now
-  log "ended because $END_REASON (exit status $END_STATUS, after $((NOW - STARTED_AT)) s)"
+  log_end "$END_STATUS" "$END_REASON"
   exit "$END_STATUS"
 }
 
-# clean_up: stop what runs, save the logs, write the summary, remove the scratch directory. It may be called again.
+# log_end STATUS REASON: log the last line.
+log_end() {
+  read_now
+  log "ended because $2 (exit status $1, after $((NOW - STARTED_AT)) s)"
+}
+
+# clean_up: stop what this script has started, and leave the node. It may be called again.
 clean_up() {
   stop_pausing
   stop_limited
   stop_shipping
   stop_guard
-  # With time limits, so that the summary is written even if a file system does not respond.
-  if [ -n "$SCRATCH" ]; then
-    run_limited 20 until_done kill_leftovers
+  leave_node "$END_STATUS" "" "${SETTINGS_VALID:+$END_REASON}"
+}
+
+# leave_node STATUS ENDED REASON: kill the processes of the glidein, save its logs, write its summary, and remove its scratch
+# directory. Each has a time limit, so that the summary is written even if a file system does not respond. ENDED is in epoch
+# seconds; empty: now. Without a REASON, there are no logs and no summary.
+leave_node() {
+  [ -z "$SCRATCH" ] || run_limited 20 until_done kill_leftovers
+  if [ -n "$SCRATCH" ] && [ -n "$3" ]; then
     run_limited 30 save_logs || log "the daemons' logs could not be copied within 30 s"
     [ -z "${GLIDEIN_LOG_S3-}" ] || run_limited 10 upload_logs || log "the daemons' logs could not be uploaded within 10 s"
+    count_jobs
   fi
-  if [ -n "$SETTINGS_VALID" ]; then
-    [ -z "$MASTER_AT" ] || count_jobs
-    read_now
-    write_summary "$END_STATUS" "$NOW" "$END_REASON"
-  fi
+  read_now
+  [ -z "$3" ] || write_summary "$1" "${2:-$NOW}" "$3"
   [ -z "$SCRATCH${GLIDEIN_IMAGE_CACHE-}" ] || run_limited 60 until_done remove_scratch ||
     log "could not remove all of $SCRATCH"
 }
@@ -287,15 +273,15 @@ start_of() {
   esac
 }
 
-# transfer ATTEMPTS COMMAND...: run a command that transfers a file. If it fails, try again, with growing pauses: a server may
-# be busy or just be restarting.
-transfer() {
+# retry ATTEMPTS COMMAND...: run a command that needs a server. If it fails, try again, with growing pauses: the server may be
+# busy or just be restarting.
+retry() {
   attempts=$1
   shift
   round=1
   until "$@"; do
-    transferred=$?
-    [ "$round" -lt "$attempts" ] || return "$transferred"
+    failed=$?
+    [ "$round" -lt "$attempts" ] || return "$failed"
     sleep $((round * round))
     round=$((round + 1))
   done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Run one check as a STARTD_CRON job of the startd: run_check.sh NAME ARGUMENTS... runs NAME in the directory of this script.
+# Run one check as a STARTD_CRON job of the startd: run_check.sh NAME ARGUMENTS... runs ../checks/NAME.
 # A check may print lines GLIDEIN_Resource_<name> = True and GLIDEIN_Metric_<name> = <number or "text">. Without a line for
 # NAME itself, its exit status is the result: 0 is True, 75 is undefined, any other is False, whatever was printed. A check
 # that exceeds its time limit is False.
@@ -18,7 +18,7 @@ began=$(date +%s)
 limit="timeout -s KILL ${GLIDEIN_CHECK_TIMEOUT_S:-60}"
 command -v timeout >/dev/null 2>&1 || limit=
 # shellcheck disable=SC2086 # a command
-$limit "${0%/*}/$name" "$@" >"$out" 2>/dev/null </dev/null
+$limit "${0%/*}/../checks/$name" "$@" >"$out" 2>/dev/null </dev/null
 status=$?
 
 printed=$(sed -n 's/^ *\(GLIDEIN_\(Resource\|Metric\)_[A-Za-z0-9_]*\) *= *\(.*[^ ]\) *$/\1 = \3/p' "$out")

@@ -6,7 +6,6 @@
 # functions, too, with the variables of the state file.
 
 SUMMARY_WRITTEN= # set when the summary was written, or when there is nothing to summarize
-REGISTERED_AT=
 JOBS=0           # jobs that have left their slot, whatever their outcome
 JOBS_FAILED=0    # of these, jobs that ended by themselves with an error or could not be started
 BUSY_CORE_S=0    # core-seconds that jobs had
@@ -18,7 +17,6 @@ COUNTED_BYTES=0  # bytes of the history file that these numbers include
 # count_jobs: count the jobs that the startd has recorded since the last call. A history file that the startd has rotated is
 # counted to its end and removed.
 count_jobs() {
-  [ -n "$SCRATCH" ] || return 0
   for full in "$SCRATCH"/jobs/history.*; do
     [ -f "$full" ] || continue
     count_records "$full" || return 0

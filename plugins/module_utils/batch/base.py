@@ -63,7 +63,12 @@ _FAILURE = re.compile(
 
 # A line that begins with a JSON document. Values of users may contain control characters without escapes.
 _JSON = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
-_DECODER = json.JSONDecoder(strict=False)
+DECODER = json.JSONDecoder(strict=False)
+
+
+def by_word(table):
+    """Return {word: value} of {value: words}, a short form of tables of states and of refused options."""
+    return {word: value for value, words in table.items() for word in words.split()}
 
 
 class Scheduler(abc.ABC):
@@ -98,6 +103,13 @@ class Scheduler(abc.ABC):
     cancels_only_queued = False
     # The smallest number of tasks of an array job.
     smallest_array = 1
+    # Pattern of the line with the submission's id, group 1, in the output of the submitting command.
+    submitted_pattern = None
+    # Pattern of the submitting command's error if the request was sent and the answer was lost: the batch system may
+    # have accepted it.
+    answer_lost_pattern = None
+    # Pattern of the cancelling command's line for a job that had ended before. The command processes the other ids.
+    ended_pattern = None
     # Pattern of the submitting command's error for an array with too many tasks, or a user with too many jobs.
     too_many_pattern = None
     # Whether the tasks of array jobs must be rerunnable, so that the operator has to allow array jobs with
@@ -122,7 +134,7 @@ class Scheduler(abc.ABC):
     call = ('exec /bin/sh "$GLIDEIN_HOME/glidein.sh"',)
 
     def __init__(self, runner, options):
-        """runner: command.Runner; options: of scheduler_options.check_options."""
+        """runner: command.Runner; options: checked by make_scheduler."""
         self.runner = runner
         self.options = options
         self.argv = options["commands"]
@@ -133,7 +145,7 @@ class Scheduler(abc.ABC):
     def check_entries(cls, entries, options):
         """Return one error for each part of the entries, {name: entry}, that this batch system does not support.
 
-        options: result of scheduler_options.check_options.
+        options: glidein_scheduler_options, checked by make_scheduler.
         """
         return [problem for entry in entries.values() for problem in cls.check_entry(entry)]
 
@@ -253,9 +265,9 @@ class Scheduler(abc.ABC):
         the arguments.
         """
 
-    @abc.abstractmethod
     def parse_submission(self, stdout):
         """Return the submission's id. Raises OutputError."""
+        return self.only_id(self.submitted_pattern, stdout)
 
     def only_id(self, pattern, stdout):
         """Return the id, group 1 of the pattern, of the one line of a submission's output that the pattern matches.
@@ -269,7 +281,7 @@ class Scheduler(abc.ABC):
 
     def may_have_submitted(self, error):
         """Return whether a failed submission command (CommandError) may have submitted the job."""
-        return isinstance(error, CommandStoppedError)
+        return isinstance(error, CommandStoppedError) or bool(self.answer_lost_pattern.search(error.stderr))
 
     def submit(self, path, job_name, tasks):
         """Submit an array job of `tasks` glideins, or one glidein (None), and return the submission's id.
@@ -370,16 +382,17 @@ class Scheduler(abc.ABC):
 
     # -- cancelling --------------------------------------------------------------------------------------------
 
-    @abc.abstractmethod
     def cancel_argv(self, user, ids, running):
         """Return the argument list that cancels these jobs of `user`.
 
         running: whether jobs that have started are cancelled, too; needed if cancels_only_queued is true.
         """
+        return self.argv[self.remove_command] + list(ids)
 
     def had_ended(self, error):
         """Return whether a cancelling command failed (CommandError) only because jobs had ended before."""
-        return False
+        lines = [line.strip() for line in error.stderr.splitlines() if line.strip()]
+        return bool(lines) and all(map(self.ended_pattern.match, lines))
 
     def cancel(self, user, ids, running=False):
         """Cancel these jobs; without `running`, only those that have not started. Return the ids of these jobs.
@@ -444,7 +457,7 @@ def find_json(text, is_document):
             break
         position = match.end() + 1
         try:
-            value, end = _DECODER.raw_decode(text, match.end())
+            value, end = DECODER.raw_decode(text, match.end())
         except (ValueError, RecursionError):
             continue
         if is_document(value):

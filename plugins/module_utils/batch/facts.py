@@ -3,12 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The facts that each batch system reports about itself: queues, node sizes, limits, accounts.
 
-To add a batch system, add a function and a line in READERS. Only the site's own is imported, see __init__.py.
+facts.py in the folder of a batch system reads them.
 """
 
+import functools
 import re
 import time
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch import CLASSES, CLUSTERS, load
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt, quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandTimeoutError,
@@ -121,6 +123,11 @@ def queue_record(name, **known):
     return record
 
 
+def with_sources(queue, sources):
+    """Return a queue_record with the sources of those of its values that are known. sources: {key: text}."""
+    return dict(queue, sources={key: text for key, text in sources.items() if queue[key] not in (None, [])})
+
+
 def account_record(name, **known):
     """Return one of `accounts` of the facts. Keys that are not given are unknown."""
     record = {"name": name, "default": False, "problem": None, "max_queued": None, "max_running": None, "qos": []}
@@ -136,23 +143,26 @@ def limits_record(**known):
 
 
 def node_record(usable, **known):
-    """Return a node for node_groups. Keys that are not given are unknown; without `gpus`, the node has no GPUs."""
-    record = {"cpus": None, "memory_mb": None, "disk_mb": None, "gpus": 0, "gpu_type": None, "features": []}
+    """Return a node for node_groups. Keys that are not given are unknown; without `gpus`, the node has no GPUs.
+
+    count: the number of equal nodes for which it stands.
+    """
+    record = {"count": 1, "cpus": None, "memory_mb": None, "disk_mb": None, "gpus": 0, "gpu_type": None, "features": []}
     record.update(known)
     record["usable"] = usable
     return record
 
 
-def node_groups(nodes):
+def node_groups(nodes, equal=("cpus", "gpus", "gpu_type", "features")):
     """Return `node_groups` of a queue: equal nodes together, most nodes first. nodes: of node_record.
 
+    equal: the keys besides memory_mb in which the nodes of a group do not differ.
     The memory and the disk of a group are those of its smallest node, so that a job that fits one fits all. A node
     whose memory is unknown, such as one that is down, belongs to the largest group that is otherwise equal.
     """
     alike = {}
     for node in nodes:
-        key = (node["cpus"], node["gpus"], node["gpu_type"], tuple(node["features"]))
-        alike.setdefault(key, []).append(node)
+        alike.setdefault(tuple(str(node[key]) for key in equal), []).append(node)
     groups = []
     for similar in alike.values():
         known = sorted((node for node in similar if node["memory_mb"] is not None), key=lambda node: node["memory_mb"])
@@ -164,11 +174,15 @@ def node_groups(nodes):
                 parts.append([node])
         unknown = [node for node in similar if node["memory_mb"] is None]
         if unknown and parts:
-            max(parts, key=len).extend(unknown)
+            max(parts, key=_count).extend(unknown)
         elif unknown:
             parts.append(unknown)
         groups += [_group(part) for part in parts]
     return sorted(groups, key=_order)
+
+
+def _count(nodes):
+    return sum(node["count"] for node in nodes)
 
 
 def _group(nodes):
@@ -176,8 +190,8 @@ def _group(nodes):
     first = nodes[0]
     disks = [node["disk_mb"] for node in nodes if node["disk_mb"] is not None]
     return {
-        "nodes": len(nodes),
-        "usable_nodes": sum(1 for node in nodes if node["usable"]),
+        "nodes": _count(nodes),
+        "usable_nodes": _count(node for node in nodes if node["usable"]),
         "cpus": first["cpus"],
         "memory_mb": first["memory_mb"],
         "disk_mb": min(disks) if disks else None,
@@ -244,52 +258,21 @@ def largest(values):
 # -- the batch systems -----------------------------------------------------------------------------------------
 
 
-def _slurm():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.facts import read
+def packed():
+    """Return the modules of READERS. No code calls this: Ansible copies only modules that import statements name."""
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as gridengine
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts as slurm
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
 
-    return read
-
-
-def _pbspro():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro.facts import read
-
-    return read
-
-
-def _torque():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.torque.facts import read
-
-    return read
+    return gridengine, htcondor, lsf, pbspro, slurm, torque
 
 
-def _sge():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.facts import read
-
-    return read
-
-
-def _lsf():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf.facts import read
-
-    return read
-
-
-def _htcondor():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.facts import read
-
-    return read
-
-
-# Name of glidein_scheduler -> function that imports and returns read(reader, user) of the batch system.
-READERS = {
-    "slurm": _slurm,
-    "pbspro": _pbspro,
-    "torque": _torque,
-    "sge": _sge,
-    "uge": _sge,
-    "lsf": _lsf,
-    "htcondor": _htcondor,
-}
+# glidein_scheduler -> function that imports and returns the batch system's read(reader, user). This returns the facts,
+# with the keys of no_facts. reader: Reader, whose gaps name what could not be read; user: whose accounts count.
+READERS = {name: functools.partial(load, CLASSES[name][0].replace(".commands", ".facts"), "read") for name in CLUSTERS}
 
 
 def no_facts():
@@ -302,11 +285,3 @@ def no_facts():
         "limits": limits_record(),
         "gpu_request": None,
     }
-
-
-def read_facts(scheduler, reader, user):
-    """Return the facts of a batch system, with the keys of no_facts.
-
-    scheduler: a key of READERS; reader: Reader, whose gaps name what could not be read; user: whose accounts count.
-    """
-    return READERS[scheduler]()(reader, user)

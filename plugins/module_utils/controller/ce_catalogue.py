@@ -21,6 +21,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Patt
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.controller import ce_ads
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import one_line
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandError,
@@ -119,17 +120,12 @@ def _reason(error: CommandError, timeout_s: int) -> str:
     name, tab, values = error.stdout.rpartition("\n")[2].partition("\t")
     if tab and not values:
         memory = f"{ce_ads.MEMORY_BYTES >> 20} MB"
-        return f"its ad {_printable(name)} cannot be evaluated within {timeout_s} s and {memory}"
+        return f"its ad {one_line(name)} cannot be evaluated within {timeout_s} s and {memory}"
     if isinstance(error, CommandTimeoutError):
         return f"no answer within {timeout_s} s"
     if isinstance(error, CommandStoppedError):
         return f"its answer has more than {_OUTPUT_BYTES_MOST >> 20} MB"
-    return _printable(excerpt(error.stderr)) or f"the query ended with the exit status {error.rc}"
-
-
-def _printable(text: str) -> str:
-    """Return a text without control characters, for a message."""
-    return "".join(character if character.isprintable() else "?" for character in text)
+    return one_line(excerpt(error.stderr)) or f"the query ended with the exit status {error.rc}"
 
 
 def build(
@@ -348,10 +344,10 @@ def _sites(answers: Dict[str, List[Dict[str, Any]]], warnings: List[str]) -> Ite
     """Yield the site of each ad. An invalid ad is named in `warnings`."""
     for collector, records in answers.items():
         for record in records:
-            where = f"{collector}: the ad {_printable(record['name'])}"
+            where = f"{collector}: the ad {one_line(record['name'])}"
             try:
                 if "error" in record:
-                    raise InputError(_printable(record["error"]))
+                    raise InputError(one_line(record["error"]))
                 yield _Site(collector, where, record["ad"])
             except InputError as error:
                 warnings.append(f"{where}: {error}; the ad is skipped")
@@ -499,5 +495,5 @@ def _directives(transform: Dict[str, Any]) -> Tuple[List[str], List[str]]:
         if match and is_literal:
             directives.append(f"+{match.group(1)} = {classad_literal(value)}")
         else:
-            unused.append(_printable(key[:64]))
+            unused.append(one_line(key[:64]))
     return unused, directives

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Gateways: their tarball and their catalogue, and their state as lines of text. Controller only."""
 
-import json
 import time
 from typing import Any, Dict, List, Optional
 
@@ -18,8 +17,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 
 # Time enough to renew a token, also over a weekend.
 MIN_TOKEN_LEFT_S = 3 * 86400
-# Key of `tokens` -> what the token is for.
-_TOKENS = (("pool", "towards the pool"), ("submitters", "of submitters"))
+# Name in the state -> what the token is for.
+_TOKENS = (("pool_token_ends", "towards the pool"), ("submit_token_ends", "of submitters"))
 
 
 def gateway_tarball(text: str, platforms: List[str], machine: Optional[str]) -> Dict[str, str]:
@@ -93,16 +92,19 @@ def _lines(result: Dict[str, Any], from_access_point: Dict[str, Any], now: float
         return ["unknown: the login node was not asked"]
     if result.get("unreachable"):
         return ["unknown: the login node cannot be reached"]
+    # Lines NAME VALUE; an unknown value has no line.
+    lines = (line.partition(" ") for line in str(result.get("stdout") or "").splitlines())
+    found = {name: value for name, _blank, value in lines}
     try:
-        found = json.loads(result.get("stdout") or "")
-        if "connected" in found:
+        if found["state"] == "installed":
             return [_state_without_schedd(found, from_access_point)]
-        return [_state(found), *_token_lines(found["tokens"], now), *_problem(found)]
-    except (ValueError, KeyError, TypeError):
+        problem = [f"problem: {found['problem']}"] if "problem" in found else []
+        return [_state(found), *_token_lines(found, now), *problem]
+    except (ValueError, KeyError):
         return [f"no answer of its program: {_reason(result)}. Run glidein.ops.gateway"]
 
 
-def _state_without_schedd(found: Dict[str, Any], from_access_point: Dict[str, Any]) -> str:
+def _state_without_schedd(found: Dict[str, str], from_access_point: Dict[str, Any]) -> str:
     """Return the state of a gateway that the access point uses by SSH."""
     if from_access_point.get("skipped") or from_access_point.get("unreachable") or "rc" not in from_access_point:
         reached = "the access point was not asked whether it can connect"
@@ -110,33 +112,29 @@ def _state_without_schedd(found: Dict[str, Any], from_access_point: Dict[str, An
         reached = "the access point can connect"
     else:
         reached = f"the access point cannot connect: {_reason(from_access_point)}"
-    return f"installed, HTCondor {found['version']}, no schedd; jobs: {found['jobs']}; {reached}"
+    return f"installed, HTCondor {found.get('version', '')}, no schedd; jobs: {found['jobs']}; {reached}"
 
 
-def _state(found: Dict[str, Any]) -> str:
+def _state(found: Dict[str, str]) -> str:
     """Return the state of a gateway that has answered."""
-    if found["reason"]:
-        return f"{found['state']}: {found['reason']}, HTCondor {found['version']}. To start it, run glidein.ops.gateway"
-    jobs = found["jobs"]
-    counts = "unknown" if jobs is None else ", ".join(f"{jobs[key]} {key}" for key in ("idle", "running", "held"))
-    if jobs and jobs["unrouted"]:
-        counts += f"; {jobs['unrouted']} of the idle ones without a route"
-    return f"{found['state']}, HTCondor {found['version']}, kept alive by {found['supervisor']}; jobs: {counts}"
+    version = found.get("version", "")
+    if "reason" in found:
+        return f"{found['state']}: {found['reason']}, HTCondor {version}. To start it, run glidein.ops.gateway"
+    counts = ", ".join(f"{found[name]} {name}" for name in ("idle", "running", "held") if name in found) or "unknown"
+    if int(found.get("unrouted", 0)):
+        counts += f"; {found['unrouted']} of the idle ones without a route"
+    return f"{found['state']}, HTCondor {version}, kept alive by {found['supervisor']}; jobs: {counts}"
 
 
-def _token_lines(tokens: Dict[str, Any], now: float) -> List[str]:
+def _token_lines(found: Dict[str, str], now: float) -> List[str]:
     """Return when the tokens expire, and a line for each that expires soon."""
-    ends = [(f"token {what}", tokens[key]) for key, what in _TOKENS if tokens[key] is not None]
+    ends = [(f"token {what}", int(found[name])) for name, what in _TOKENS if name in found]
     lines = ["; ".join(f"{name}: until {utc(end)}" for name, end in ends)] if ends else []
     for name, end in ends:
         if end < now + MIN_TOKEN_LEFT_S:
             state = "expires soon" if end > now else "has expired"
             lines.append(f"problem: the {name} {state}: run glidein.ops.renew")
     return lines
-
-
-def _problem(found: Dict[str, Any]) -> List[str]:
-    return [f"problem: {found['problem']}"] if found["problem"] else []
 
 
 def _reason(result: Dict[str, Any]) -> str:

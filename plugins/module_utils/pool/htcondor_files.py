@@ -20,7 +20,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinE
 from ansible_collections.glidein.ops.plugins.module_utils.pool.elf import read_elf
 
 # Destination in the tarball: whether it is required. The startd runs condor_gpu_discovery and condor_power_state at its
-# start. With condor_ping, the glidein checks whether the pool's collector answers.
+# start.
 PROGRAMS = {
     "sbin/condor_master": True,
     "sbin/condor_startd": True,
@@ -29,7 +29,6 @@ PROGRAMS = {
     "libexec/condor_shared_port": True,
     "libexec/condor_gpu_discovery": True,
     "libexec/condor_power_state": True,
-    "bin/condor_ping": True,
     "libexec/condor_chirp": False,
     # It transfers URLs in transfer_input_files.
     "libexec/curl_plugin": False,

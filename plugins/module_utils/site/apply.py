@@ -157,7 +157,7 @@ class QueueUpdate:
             "after": self.after,
             "errors": self.errors,
             "hints": self.hints,
-            "decisions": [_decision_result(decision) for decision in self.decisions],
+            "decisions": [dict(one._asdict(), cancel=len(one.cancel)) for one in self.decisions],
             "scripts": self.scripts,
             "report": self.report() if acted else None,
         }
@@ -278,13 +278,13 @@ class QueueUpdate:
             job_id = self.queue.scheduler.submit(path, name, tasks)
         except OutcomeUnknownError as error:
             self.submitted.append(_submission(decision, tasks, None))
-            record.unknown(submission, error)
+            record.settle(submission, "unknown", error=str(error))
             return error
         except GlideinError as error:
-            record.refused(submission, error)
+            record.settle(submission, "refused", error=str(error))
             return error
         self.submitted.append(_submission(decision, tasks, job_id))
-        record.submitted(submission, job_id)
+        record.settle(submission, "submitted", job_id=job_id)
         return None
 
     def _skipped(self, entry, shape):
@@ -316,14 +316,3 @@ def failure_message(site, errors):
 def _submission(decision, tasks, job_id):
     """Return one element of `submitted`. job_id: None if the outcome is unknown."""
     return {"entry": decision.entry, "shape": decision.shape, "count": tasks or 1, "job_id": job_id}
-
-
-def _decision_result(decision):
-    return {
-        "entry": decision.entry,
-        "shape": decision.shape,
-        "present": decision.present,
-        "submit": decision.submit,
-        "cancel": len(decision.cancel),
-        "limited_by": decision.limited_by,
-    }

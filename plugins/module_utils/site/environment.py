@@ -34,7 +34,6 @@ _CVMFS_DIRECTORY = "/cvmfs/"
 
 _PYTHON = re.compile(r"python3(?:\.[0-9]{1,2})?\Z")
 _PLATFORM_PYTHON = "/usr/libexec/platform-python"  # of RHEL 8, which has no other by default
-_PYTHON_VERSION = re.compile(r"Python (3\.[0-9]+\S*)")
 _VERSION = re.compile(r"\b([0-9]+\.[0-9][\w.+-]*)")
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -124,7 +123,7 @@ class LoginNode:
             if os.path.realpath(path) in seen:
                 continue
             seen.add(os.path.realpath(path))
-            version = self._reader.read(f"version of {path}", [path, "--version"], parse_python_version, is_gap=False)
+            version = self._reader.read(f"version of {path}", [path, "--version"], parse_version, is_gap=False)
             if version:
                 found.append({"path": path, "version": version})
         return found
@@ -247,14 +246,6 @@ def python_paths(path):
         found += [os.path.join(directory, name) for name in names]
     found += [_PLATFORM_PYTHON]
     return [each for each in found if os.path.isfile(each) and os.access(each, os.X_OK)]
-
-
-def parse_python_version(text):
-    """Return the version of `python3 --version`. Raises OutputError."""
-    match = _PYTHON_VERSION.search(text)
-    if not match:
-        raise OutputError(f"not the version of a Python 3: {excerpt(text)}")
-    return match.group(1)
 
 
 def parse_version(text):

@@ -16,7 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 _JOB_ID = re.compile(r"^[0-9A-Za-z][][0-9A-Za-z._-]*\Z")
 # Names of a batch job's output and of the directory of a glidein's daemons' logs. The log directory may contain other
 # files. (Torque adds -INDEX to the name of an array task's output; HTCondor's error file has the daemons' logs.)
-OUTPUT = re.compile(r"^(?P<name>g[0-9a-f]{5}-[0-9a-f]{8})\..*\.(?:out(?:-\d+)?|err)\Z")
+_OUTPUT = re.compile(r"^(?P<name>g[0-9a-f]{5}-[0-9a-f]{8})\..*\.(?:out(?:-\d+)?|err)\Z")
 _DAEMONS = re.compile(r"^glidein_[0-9][0-9A-Za-z_.-]*_[0-9A-Za-z]{8}\Z")
 _DAEMON_LOG = re.compile(r"^\w*Log[\w.]*\Z")
 _REGISTERED = re.compile(r"^\S+ glidein: registered with ", re.MULTILINE)
@@ -59,15 +59,12 @@ def old_logs(log_dir, deployment, days, now_s, longest_s=0):
     days: 0 keeps all; now_s: epoch seconds; longest_s: the longest walltime: a glidein may still write to its log for
     that long. Logs that cannot be read are left out.
     """
-    found = []
-    if days > 0:
-        oldest = now_s - max(days * 86400, longest_s + 86400)
-        with contextlib.suppress(OSError):
-            for item in os.scandir(log_dir):
-                with contextlib.suppress(OSError):
-                    if _is_old(item, deployment, oldest):
-                        found.append(item.path)
-    return sorted(found)
+    if days <= 0:
+        return []
+    oldest = now_s - max(days * 86400, longest_s + 86400)
+    outputs, daemons = scan(log_dir, deployment)
+    found = [item.path for mtime, item in by_age(outputs) if mtime <= oldest]
+    return sorted(found + [item.path for mtime, item in by_age(daemons) if mtime <= oldest and _is_of_daemons(item)])
 
 
 def remove_log(path):
@@ -84,51 +81,48 @@ def log_times(log_dir, deployment):
     newest_output: the last time at which a batch job of the deployment wrote to its output; oldest_log: the last write
     to the oldest log that remove_old_logs may remove.
     """
-    outputs, daemons = [], []
-    with contextlib.suppress(OSError):
-        for item in os.scandir(log_dir):
-            with contextlib.suppress(OSError):
-                _sort(item, deployment, outputs, daemons)
-    newest, oldest = max(outputs, default=None), min(outputs, default=None)
+    outputs, daemons = scan(log_dir, deployment)
+    times = [mtime for mtime, _item in by_age(outputs)]
+    newest, oldest = (times[-1], times[0]) if times else (None, None)
     # The directories are read in order of their age, until one is found.
-    for mtime, item in sorted(daemons, key=lambda pair: pair[0]):
+    for mtime, item in by_age(daemons):
         if oldest is not None and oldest <= mtime:
             break
-        with contextlib.suppress(OSError):
-            if _is_of_daemons(item):
-                oldest = mtime
-                break
+        if _is_of_daemons(item):
+            oldest = mtime
+            break
     return {"newest_output": newest, "oldest_log": oldest}
 
 
-def _sort(item, deployment, outputs, daemons):
-    """Append the time of an output to `outputs`, or (time, directory) of daemons' logs to `daemons`."""
-    mtime = item.stat(follow_symlinks=False).st_mtime
-    output = OUTPUT.match(item.name)
-    if output:
-        if is_job_name(output.group("name"), deployment) and item.is_file(follow_symlinks=False):
-            outputs.append(mtime)
-    elif _DAEMONS.match(item.name):
-        daemons.append((mtime, item))
+def scan(log_dir, deployment):
+    """Return the outputs of a deployment's batch jobs, and what is named as daemons' logs: two lists of os.DirEntry."""
+    outputs, daemons = [], []
+    with contextlib.suppress(OSError):
+        for item in os.scandir(log_dir):
+            output = _OUTPUT.match(item.name)
+            with contextlib.suppress(OSError):
+                if output and is_job_name(output.group("name"), deployment) and item.is_file(follow_symlinks=False):
+                    outputs.append(item)
+                elif _DAEMONS.match(item.name):
+                    daemons.append(item)
+    return outputs, daemons
 
 
-def _is_old(item, deployment, oldest):
-    """Return whether an entry of the log directory is a log that was last written before `oldest` (epoch seconds)."""
-    if item.stat(follow_symlinks=False).st_mtime > oldest:
-        return False
-    output = OUTPUT.match(item.name)
-    if output:
-        return is_job_name(output.group("name"), deployment) and item.is_file(follow_symlinks=False)
-    return _is_of_daemons(item)
+def by_age(items):
+    """Return [(time of the last write, os.DirEntry)], oldest first, without those that have disappeared."""
+    found = []
+    for item in items:
+        with contextlib.suppress(OSError):
+            found.append((item.stat(follow_symlinks=False).st_mtime, item))
+    return sorted(found, key=lambda pair: (pair[0], pair[1].path))
 
 
 def _is_of_daemons(item):
     """Return whether this is a directory with nothing but daemons' logs. Its name alone is no proof."""
-    return (
-        bool(_DAEMONS.match(item.name))
-        and item.is_dir(follow_symlinks=False)
-        and all(_DAEMON_LOG.match(name) for name in os.listdir(item.path))
-    )
+    try:
+        return item.is_dir(follow_symlinks=False) and all(map(_DAEMON_LOG.match, os.listdir(item.path)))
+    except OSError:
+        return False
 
 
 def tail(text, lines):

@@ -12,8 +12,8 @@ import json
 import os
 import re
 
-from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_name, is_name
-from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import OUTPUT
+from ansible_collections.glidein.ops.plugins.module_utils.names import is_name
+from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import by_age, scan
 
 # Summaries in one report; each has some hundred bytes.
 MAX_SUMMARIES = 500
@@ -52,7 +52,8 @@ def new_summaries(log_dir, deployment, site, since, now_s):
     until: the value of `since` for the next call, after the server has stored these. A log that cannot be read is left
     out. Otherwise it would block all others.
     """
-    logs = _logs(log_dir, deployment, since - SLACK_S)
+    outputs = by_age(scan(log_dir, deployment)[0])
+    logs = [(mtime, item.path) for mtime, item in outputs if mtime > since - SLACK_S]
     found, until = [], since
     read = 0
     # Files of the same time (a file server may round to seconds) stay together, because `until` is a time.
@@ -73,26 +74,6 @@ def new_summaries(log_dir, deployment, site, since, now_s):
         again += read_summaries(_tail(path), site)
     # A file with a time in the future would hide all logs that are written until then.
     return {"since": since, "until": max(since, min(until, now_s)), "glideins": found + again[:MAX_RESENT]}
-
-
-def _logs(log_dir, deployment, since):
-    """Return [(mtime, path)] of the outputs of a deployment's batch jobs written to after `since`, oldest first."""
-    logs = []
-    try:
-        with os.scandir(log_dir) as items:
-            for item in items:
-                output = OUTPUT.match(item.name)
-                if not output or not is_job_name(output.group("name"), deployment):
-                    continue
-                try:
-                    mtime = item.stat(follow_symlinks=False).st_mtime
-                    if mtime > since and item.is_file(follow_symlinks=False):
-                        logs.append((mtime, item.path))
-                except OSError:
-                    continue
-    except OSError:
-        return []
-    return sorted(logs)
 
 
 def _tail(path):

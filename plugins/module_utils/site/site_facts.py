@@ -9,7 +9,7 @@ import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.batch.detection import find_schedulers
-from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import READERS, Reader, no_facts, read_facts
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import READERS, Reader, no_facts
 from ansible_collections.glidein.ops.plugins.module_utils.command import clean_environment
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.environment import (
@@ -83,7 +83,7 @@ def read_site(options, user, home, shell, environ):
         kind = SCHEDULERS[name]()
         environment = clean_environment(merged, kind.scrub_prefixes, kind.keep)
         reader = Reader(environment, options["commands"], (deadline - time.monotonic()) * _SCHEDULER_SHARE)
-        facts.update(read_facts(name, reader, user))
+        facts.update(READERS[name]()(reader, user))
         facts["commands"] = commands_of_login_shell(kind, environ, merged, options["commands"])
         gaps += reader.gaps
     node = LoginNode(clean_environment(merged), deadline - time.monotonic())

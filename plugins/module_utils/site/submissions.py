@@ -27,30 +27,13 @@ class Submissions:
     def begin(self, entry, shape, job_name, count, request=None):
         """Record that a submission begins; return its id. request: result of SiteQueue.request_hash."""
         submission = os.urandom(16).hex()
-        self._append(
-            {
-                "event": "submitting",
-                "id": submission,
-                "entry": entry,
-                "shape": shape,
-                "job_name": job_name,
-                "count": count,
-                "request": request,
-            }
-        )
+        line = {"entry": entry, "shape": shape, "job_name": job_name, "count": count, "request": request}
+        self._append(dict(line, event="submitting", id=submission))
         return submission
 
-    def submitted(self, submission, job_id):
-        """Record the batch system's id of a submission."""
-        self._append({"event": "submitted", "id": submission, "job_id": job_id})
-
-    def refused(self, submission, error):
-        """Record that the batch system refused a submission."""
-        self._append({"event": "refused", "id": submission, "error": str(error)})
-
-    def unknown(self, submission, error):
-        """Record that the outcome of a submission is unknown."""
-        self._append({"event": "unknown", "id": submission, "error": str(error)})
+    def settle(self, submission, event, **details):
+        """Record the outcome of a submission: "submitted" with its job_id, "refused" or "unknown" with the error."""
+        self._append(dict(details, event=event, id=submission))
 
     def _append(self, line):
         line["time"] = int(time.time())

@@ -101,6 +101,10 @@ def test_a_pilot_runs_in_slurm_with_a_clean_environment(alice, slurm):
     assert not [name for name in names if "CONDOR" in name or name in ("LD_LIBRARY_PATH", "GLIDEIN_GATEWAY")]
 
 
+def gateway_status(slurm):
+    return dict(line.split(" ", 1) for line in slurm.check_output(f"{HOME}/slurm/gateway status").splitlines())
+
+
 def test_killed_daemons_are_started_again_and_keep_the_queue(alice, slurm):
     # The pilot stays in the queue: nothing of the access point fetches its output.
     text = PILOT.replace("/usr/bin/env", "/bin/sleep").replace("output =", "arguments = 7200\noutput =")
@@ -111,11 +115,11 @@ def test_killed_daemons_are_started_again_and_keep_the_queue(alice, slurm):
     slurm.check_output("kill -9 $(pgrep -u glidein condor)")
 
     def state():
-        found = json.loads(slurm.check_output(f"{HOME}/slurm/gateway status"))
-        return found["state"] == "running" and found["jobs"]
+        found = gateway_status(slurm)
+        return found["state"] == "running" and found
 
-    jobs = wait_for("the gateway", state, LIMIT_S)
-    assert sum(jobs.values()) == 1
+    found = wait_for("the gateway", state, LIMIT_S)
+    assert sum(int(found[name]) for name in ("idle", "running", "held")) == 1
     assert slurm.check_output(running) == job
     alice.host.check_output("condor_rm -all")
     wait_for("a queue without the pilot", lambda: not slurm.check_output("squeue -h -u glidein"), LIMIT_S)
@@ -208,7 +212,8 @@ QUEUED = "squeue -h -O Partition:8,NumCPUs:6,MinMemory:10,TimeLimit:12,Comment:1
 
 def gateway_jobs(slurm):
     """Return the counts of `gateway status`."""
-    return json.loads(slurm.check_output(f"{HOME}/slurm/gateway status"))["jobs"]
+    found = gateway_status(slurm)
+    return {name: int(found[name]) for name in ("idle", "running", "held", "unrouted") if name in found}
 
 
 def submit_as_user(alice, folder, more, options=""):
@@ -331,7 +336,7 @@ def test_routes_that_htcondor_refuses_change_nothing(slurm):
         assert done.rc != 0, done
         assert message in done.output
     assert slurm.check_output(f"cat {HOME}/slurm/condor_config") == config
-    assert gateway_jobs(slurm) is not None
+    assert gateway_jobs(slurm)
     assert slurm.check_output(f"ls -d {HOME}/slurm/check.* 2>/dev/null || true") == ""
 
 
@@ -441,8 +446,10 @@ def state_of(alice, cluster):
     return alice.host.check_output(f"condor_q {cluster} -af JobStatus GridJobStatus").split()
 
 
-def gateway_status(slurm):
-    return json.loads(slurm.check_output(f"{GATEWAY}/gateway status"))
+def token_ends(slurm):
+    """Return when the gateway's tokens expire, in epoch seconds."""
+    found = gateway_status(slurm)
+    return int(found["pool_token_ends"]), int(found["submit_token_ends"])
 
 
 def test_pilots_outlive_the_schedd_of_their_access_point_and_an_upgrade(alice, cm, slurm):
@@ -494,7 +501,7 @@ def test_an_idle_gateway_ends_and_expired_tokens_are_renewed(alice, cm, slurm, t
     alice.host.check_output(f"cat > .condor/tokens.d/gateway-slurm <<'END'\n{short}\nEND")
     # As the playbook `gateway` does.
     slurm.check_output(f"sleep 1; {GATEWAY}/gateway install cron")
-    assert max(gateway_status(slurm)["tokens"].values()) < time.time()
+    assert max(token_ends(slurm)) < time.time()
     assert cm.check_output(LISTED) == ""
     pilot = submit(alice)
     # The access point cannot use the gateway: Ansible logs in.
@@ -502,7 +509,7 @@ def test_an_idle_gateway_ends_and_expired_tokens_are_renewed(alice, cm, slurm, t
     assert renew.rc == 0, renew
     wait_for("the gateway's ad", lambda: cm.check_output(LISTED) == "gateway-slurm@", LIMIT_S)
     wait_for("the pilot", lambda: state_of(alice, pilot) == ["2", "RUNNING"], LIMIT_S)
-    assert min(gateway_status(slurm)["tokens"].values()) > time.time() + 29 * 86400
+    assert min(token_ends(slurm)) > time.time() + 29 * 86400
 
     # No login is possible, and the pool's token is renewed once more: a job of the gateway stores it.
     cm.check_output("rm /var/lib/glidein-ops/gateway/tokens/slurm")

@@ -10,20 +10,19 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible.vars.manager import VariableManager
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as sge
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
 from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
 from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
 from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts as slurm
 from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import (
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import (
     VARIABLES,
+    Proposal,
+    discovery_summary,
     host_vars_text,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import discovery_summary
 from ansible_collections.glidein.ops.tests.unit.support.facts import environment, facts
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import parse_transcript
 from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite
@@ -94,7 +93,7 @@ def test_ansible_evaluates_untagged_text(evaluated):
 def check(evaluated, scheduler, found, gaps, **changes):
     """Assert that Ansible reads exactly the proposal, and that the summary has no control characters."""
     known = facts(scheduler=scheduler, gaps=gaps, **{**found, **changes})
-    proposal = propose(known, None, SCHEDULERS[scheduler]())
+    proposal = propose(known)
     text = host_vars_text(proposal, known, HOST)
     assert evaluated(text) == proposal.variables
     assert all(line.isprintable() for line in discovery_summary(HOST, known, proposal, [], "written", ["next"]))

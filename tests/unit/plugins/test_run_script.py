@@ -39,6 +39,8 @@ END
 """
 # A worker of Ansible is a child of ansible-playbook.
 ENDLESS = 'touch "$FOLDER/started"; sleep 300 & wait'
+ENDLESS_WITHOUT_TERM = f"(trap '' TERM; exec sleep 300) & {ENDLESS}"
+each_kind_of_worker = pytest.mark.parametrize("script", [ENDLESS, ENDLESS_WITHOUT_TERM], ids=["usual", "ignores TERM"])
 
 
 class Schedule:
@@ -227,9 +229,10 @@ def test_a_second_run_of_the_same_playbook_is_refused(schedule):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_at_the_time_limit_the_processes_are_ended(schedule):
+@each_kind_of_worker
+def test_at_the_time_limit_the_processes_are_ended(schedule, script):
     schedule.configure(limit_s=2)
-    schedule.script(ENDLESS)
+    schedule.script(script)
     status, output = schedule.run("cycle")
     assert status == schedule.outcome()["exit_status"] == schedule.metrics()["exit_status"] == TIME_LIMIT
     assert schedule.outcome()["message"] == "It ran longer than its time limit of 2 s, and was ended."
@@ -237,8 +240,9 @@ def test_at_the_time_limit_the_processes_are_ended(schedule):
     assert schedule.running() == []
 
 
-def test_a_signal_ends_the_processes(schedule):
-    schedule.script(ENDLESS)
+@each_kind_of_worker
+def test_a_signal_ends_the_processes(schedule, script):
+    schedule.script(script)
     process = schedule.start("cycle")
     wait_for((schedule.folder / "started").exists)
     process.send_signal(signal.SIGTERM)

@@ -127,6 +127,16 @@ def site_options(home, **changes):
     return dict(known, home=str(home), **changes)
 
 
+def make_site_home(home):
+    """Create the home of a login node with the site `lab`: version aaaaaaaaaaaa and a credential; return it."""
+    version = home / "lab" / "aaaaaaaaaaaa"
+    version.mkdir(parents=True)
+    (version / "glidein.sh").write_text("exit 0\n")
+    (home / "lab" / "credential").write_text("a token\n")
+    (home / "lab" / "current").symlink_to("aaaaaaaaaaaa")
+    return home
+
+
 def run_module(main, arguments, check=False, diff=False):
     """Run a module's main() with these options; return its output as Ansible would get it."""
     options = dict(

@@ -44,11 +44,6 @@ class FakeLsf(FakeQueue):
     with_value = ("-J", "-q", "-P", "-G", "-n", "-R", "-M", "-W", "-o")
     without_value = ("-H", "-x")
 
-    def largest_array(self, tasks):
-        """Set MAX_JOB_ARRAY_SIZE."""
-        with self.changed() as state:
-            state["largest_array"] = tasks
-
     def job(self, job_id, name, state="PEND", reason=REASON, submitted="2026-11-20T12:00:00", started=None):
         """Return a job, with an id as `12` or `12[3]`."""
         times = {"submitted": _epoch(submitted), "started": started and _epoch(started)}
@@ -61,15 +56,11 @@ class FakeLsf(FakeQueue):
             options = dict(self.options_of(shlex.split(line)), **options)
         if mode == "refuse":
             fail(255, "normal: Queue has been closed. Job not submitted.")
-        if options.get("-q") == "nosuch":
-            fail(255, "nosuch: No such queue. Job not submitted.")
         name, _bracket, indices = options["-J"].partition("[")
         tasks = [""]
         if indices:
             first, _dash, last = indices[:-1].partition("-")
             tasks = [f"[{task}]" for task in range(int(first), int(last or first) + 1)]
-        if len(tasks) > state.get("largest_array", 1000):
-            fail(255, "Job array index too large. Job not submitted.")
         number, state["next"] = str(state["next"]), state["next"] + 1
         for task in tasks:
             job = self.job(number + task, name, submitted=time.strftime(TIME, time.gmtime()))
@@ -120,10 +111,7 @@ class FakeLsf(FakeQueue):
         print(NOTICE + self.product)
 
     def bparams(self, state, mode, arguments):
-        if mode == "refuse":
-            fail(255, "bparams: Request from non-LSF host rejected")
-        largest = state.get("largest_array", 1000)
-        print(f"{NOTICE}The maximum number of jobs in a job array.\n    MAX_JOB_ARRAY_SIZE = {largest}\n")
+        print(f"{NOTICE}The maximum number of jobs in a job array.\n    MAX_JOB_ARRAY_SIZE = 1000\n")
 
     def bkill(self, state, mode, arguments):
         if mode == "down":

@@ -53,3 +53,15 @@ class Answering:
 
     def outputs(self, argv, **options):
         return self.run(argv, **options), ""
+
+
+class ByCommand(Answering):
+    """A runner whose answers depend on the command. pick: a function of its arguments that returns the answer."""
+
+    def __init__(self, pick):
+        super().__init__()
+        self.pick = pick
+
+    def run(self, argv, stdin=None):
+        self.answers = [self.pick(argv)]
+        return super().run(argv, stdin)

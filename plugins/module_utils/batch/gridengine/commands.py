@@ -22,12 +22,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     Job,
     RequestOption,
     Scheduler,
+    by_word,
     unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.qstat_xml import (
     epoch_s,
     numbers_worth_asking,
     parse_details,
+    with_details,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid, missing
@@ -39,14 +41,11 @@ _PE = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 # Paths that qsub -o accepts: $ would begin a pseudo variable, a comma another path, and quotes cannot be escaped.
 _LOG_DIR = re.compile(r"^/[A-Za-z0-9 /._+@%=~-]*\Z")
 
-_SUBMITTED = re.compile(r"^(\d+)(?:\.\d+-\d+:\d+)?\Z")
 # After a warning of qmaster, such as for a user without access to any queue, qsub exits with 1 although the job is
 # submitted.
 _SUBMITTED_WITH_WARNING = re.compile(
     r'^Your job(?:-array)? (\d+)(?:\.\d+-\d+:\d+)? \("[^"]*"\) has been submitted$', re.MULTILINE
 )
-# Errors if the request was sent and the answer was lost.
-_ANSWER_LOST = re.compile(r"answer list|failed receiving|got read error|time(?:d )?out", re.IGNORECASE)
 
 _DELETED = re.compile(r"has (?:registered|deleted) | is already in deletion\Z")
 _GONE = re.compile(r'^(?:denied: )?job "?[0-9.]+"?(?: task "?[0-9]+"?)? does not exist\.?\Z')
@@ -70,21 +69,20 @@ class GridEngine(Scheduler):
     submit_command = "qsub"
     remove_command = "qdel"
     # qsub takes the last of several options in a script, as seen with 8.1.9; only -q adds up.
-    refused_options = {
-        "-ckpt": "the glideins could be started twice",
-        "-h": "the glideins would never start",
-        "-help": "no job would be submitted",
-        "-hold_jid": "the glideins would wait for other jobs",
-        "-hold_jid_ad": "the glideins would wait for other jobs",
-        "-now": "qsub would not return before the glideins start",
-        "-q": "it adds to the queues of the entry; use queue of the entry",
-        "-sync": "qsub would not return before the glideins end",
-        "-t": "the plan sets the number of glideins",
-        "-V": "the glideins would get the login node's environment; use environment of the entry",
-        "-verify": "no job would be submitted",
-        "-w v": "no job would be submitted",
-        "-w p": "no job would be submitted",
-    }
+    refused_options = by_word(
+        {
+            "the glideins could be started twice": "-ckpt",
+            "the glideins would never start": "-h",
+            "no job would be submitted": "-help -verify",
+            "the glideins would wait for other jobs": "-hold_jid -hold_jid_ad",
+            "qsub would not return before the glideins start": "-now",
+            "it adds to the queues of the entry; use queue of the entry": "-q",
+            "qsub would not return before the glideins end": "-sync",
+            "the plan sets the number of glideins": "-t",
+            "the glideins would get the login node's environment; use environment of the entry": "-V",
+        }
+    )
+    refused_options.update(dict.fromkeys(("-w v", "-w p"), "no job would be submitted"))
     # Variables of a batch job, if the cycle runs within one, and those that change output, such as SGE_LONG_QNAMES.
     scrub_prefixes = ("SGE_",)
     keep = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME")
@@ -110,6 +108,9 @@ class GridEngine(Scheduler):
     # The notice is sent to all processes of a supplementary group (execd_params ENABLE_ADDGRP_KILL), of any session.
     shell_settings = {"GLIDEIN_NOTICE_TO_ALL": "'USR1 USR2'"}
 
+    # If an option overrides another one, qsub also prints a warning on its standard output.
+    submitted_pattern = re.compile(r"^(\d+)(?:\.\d+-\d+:\d+)?\Z")
+    answer_lost_pattern = re.compile(r"answer list|failed receiving|got read error|time(?:d )?out", re.IGNORECASE)
     # max_aj_tasks, max_u_jobs and max_jobs of the configuration.
     too_many_pattern = re.compile(
         r"only [0-9]+ (?:tasks|jobs) are allowed|more than [0-9]+ tasks|maximum number of jobs", re.I
@@ -227,12 +228,8 @@ class GridEngine(Scheduler):
         # -C, -b: a sge_request file may declare the script a program, or set another prefix of its directives.
         return self.argv["qsub"] + ["-terse", "-C", "#$", "-b", "n"] + array + [path]
 
-    def parse_submission(self, stdout):
-        # If an option overrides another one, qsub also prints a warning on its standard output.
-        return self.only_id(_SUBMITTED, stdout)
-
     def may_have_submitted(self, error):
-        return super().may_have_submitted(error) or bool(_ANSWER_LOST.search(error.stdout + error.stderr))
+        return super().may_have_submitted(error) or bool(self.answer_lost_pattern.search(error.stdout))
 
     def submit(self, path, job_name, tasks):
         try:
@@ -337,13 +334,10 @@ class GridEngine(Scheduler):
         argv = self.argv["qstat"] + ["-xml", "-j", ",".join(numbers)]
         with contextlib.suppress(CommandError, ValueError):
             details = parse_details(self.runner.run(argv))
-            return [details[job.submission].added_to(job) if job.submission in details else job for job in jobs]
+            return [with_details(job, *details[job.submission]) if job.submission in details else job for job in jobs]
         return jobs
 
     # -- cancelling --------------------------------------------------------------------------------------------
-
-    def cancel_argv(self, user, ids, running):
-        return self.argv["qdel"] + list(ids)
 
     def had_ended(self, error):
         # qdel reports each job on its standard output, and processes all of them.

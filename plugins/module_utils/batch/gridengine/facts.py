@@ -6,18 +6,25 @@
 Sources: queue_conf(5), complex(5), sge_pe(5), access_list(5), and recorded output and behaviour of 8.1.9.
 """
 
+import collections
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import (
     account_record,
+    clock_s,
+    largest,
     limits_record,
     node_groups,
     node_record,
+    number,
     queue_record,
+    size_mb,
     smallest,
+    with_sources,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts_output
-from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.facts_output import words
+from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.qstat_xml import parse_xml
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 
 # The message of qconf, with exit status 1, if the object does not exist.
 _NONE_DEFINED = re.compile(r"\bno [a-z ]*(?:list )?defined|\bno [a-z ]*found", re.IGNORECASE)
@@ -45,18 +52,18 @@ class _GridEngine:
     def __init__(self, reader, user):
         self.reader = reader
         self.user = user
-        self.version = reader.read("version", ["qconf", "-help"], facts_output.parse_version)
+        self.version = reader.read("version", ["qconf", "-help"], parse_version)
         names = self._names("queues", "-sql")
         self.queues = []
         if names:
-            self.queues = reader.read("queues", ["qconf", "-sq", ",".join(names)], facts_output.parse_queues, [])
-        self.settings = reader.read("limits", ["qconf", "-sconf"], facts_output.parse_configuration, {})
-        self.max_running = reader.read("running limit", ["qconf", "-ssconf"], facts_output.parse_running_limit)
-        self.resources = reader.read("resources", ["qconf", "-sc"], facts_output.parse_resources, [])
+            self.queues = reader.read("queues", ["qconf", "-sq", ",".join(names)], parse_queues, [])
+        self.settings = reader.read("limits", ["qconf", "-sconf"], parse_configuration, {})
+        self.max_running = reader.read("running limit", ["qconf", "-ssconf"], parse_running_limit)
+        self.resources = reader.read("resources", ["qconf", "-sc"], parse_resources, [])
         self.gpus = [resource.name for resource in self.resources if _GPUS.match(resource.name)]
         self.gpu_types = [resource.name for resource in self.resources if _GPU_TYPE.match(resource.name)]
         wanted = ",".join(["num_proc", "mem_total"] + self.gpus + self.gpu_types)
-        self.hosts = reader.read("nodes", ["qhost", "-q", "-F", wanted, "-xml"], facts_output.parse_hosts, [])
+        self.hosts = reader.read("nodes", ["qhost", "-q", "-F", wanted, "-xml"], parse_hosts, [])
         self.environments = self._read_environments()
         self.projects = self._read_all("projects", "-sprjl", "-sprj", "name", None)
         self.lists, self.group = self._read_lists()
@@ -66,7 +73,7 @@ class _GridEngine:
 
     def _names(self, what, option):
         """Return the names of objects; None if they are unknown."""
-        names = self.reader.read(what, ["qconf", option], facts_output.parse_names)
+        names = self.reader.read(what, ["qconf", option], parse_names)
         if names is None and _NONE_DEFINED.search(self.reader.gaps[-1]["error"]):
             self.reader.gaps.pop()
             return []
@@ -75,13 +82,18 @@ class _GridEngine:
     def _read_all(self, what, list_option, option, first, only):
         """Return {name: object} of all objects of a kind. only: the names to read, None for all."""
         names = [name for name in self._names(what, list_option) or [] if only is None or name in only]
-        found = {}
-        for name in names[:_MAX_READ]:
-            found[name] = self.reader.read(what, ["qconf", option, name], facts_output.parse_object(first))
+        return self._read_each(what, option, names, parse_object(first), what)
+
+    def _read_each(self, what, option, names, parse, counted):
+        """Return {name: result of parse} of the first _MAX_READ objects, without those that cannot be read.
+
+        counted: the noun for their number.
+        """
         if len(names) > _MAX_READ:
-            error = f"{len(names)} {what}: only the first {_MAX_READ} were read"
+            error = f"{len(names)} {counted}: only the first {_MAX_READ} were read"
             self.reader.gaps.append({"what": what, "command": f"qconf {option}", "error": error})
-        return {name: fields for name, fields in found.items() if fields is not None}
+        found = {name: self.reader.read(what, ["qconf", option, name], parse) for name in names[:_MAX_READ]}
+        return {name: result for name, result in found.items() if result is not None}
 
     def _read_environments(self):
         used = {name for queue in self.queues for name in words(queue.get("pe_list"))}
@@ -94,21 +106,15 @@ class _GridEngine:
         names = sorted({name for item in objects for field in fields for name in words(item.get(field))})
         if not names:
             return {}, None
-        lists = self.reader.read("access lists", ["qconf", "-su", ",".join(names)], facts_output.parse_lists)
+        lists = self.reader.read("access lists", ["qconf", "-su", ",".join(names)], parse_lists)
         # Grid Engine compares the group that the user's jobs have, not all groups of the user.
         return lists, self.reader.read("group of the user", ["id", "-gn", self.user], str.strip)
 
     def _read_gpus(self):
         """Return {host: number of GPUs}. qhost prints how many are free at the moment."""
-        hosts = [host for host in self.hosts if any(name in host.resources for name in self.gpus)]
-        parse = facts_output.parse_capacity(self.gpus)
-        if len(hosts) > _MAX_READ:
-            error = f"{len(hosts)} hosts have GPUs: only the first {_MAX_READ} were read"
-            self.reader.gaps.append({"what": "GPUs of nodes", "command": "qconf -se", "error": error})
-        found = {}
-        for host in hosts[:_MAX_READ]:
-            found[host.name] = self.reader.read("GPUs of nodes", ["qconf", "-se", host.name], parse)
-        return {host.name: found.get(host.name) for host in hosts}
+        hosts = [host.name for host in self.hosts if any(name in host.resources for name in self.gpus)]
+        found = self._read_each("GPUs of nodes", "-se", hosts, parse_capacity(self.gpus), "hosts have GPUs")
+        return {host: found.get(host) for host in hosts}
 
     # -- facts -------------------------------------------------------------------------------------------------
 
@@ -148,7 +154,7 @@ class _GridEngine:
         ]
 
     def _queue(self, fields):
-        """Return one of `queues` of the facts. fields: of facts_output.parse_queues."""
+        """Return one of `queues` of the facts. fields: of parse_queues."""
         name = fields["qname"]
         accounts, account_problems = self._queue_accounts(fields)
         queue = queue_record(
@@ -160,23 +166,19 @@ class _GridEngine:
             accounts=accounts,
             parallel_environments=self._usable_environments(fields),
         )
-        if queue["walltime_s"] is not None:
-            limits = f"h_rt={fields.get('h_rt')}, s_rt={fields.get('s_rt')}"
-            queue["sources"]["walltime_s"] = f"qconf -sq {name}: {limits}"
-        if queue["max_memory_per_cpu_mb"] is not None:
-            queue["sources"]["max_memory_per_cpu_mb"] = f"qconf -sq {name}: h_vmem={fields['h_vmem']}"
-        if queue["node_groups"]:
-            queue["sources"]["node_groups"] = "qhost -q -F: slots and mem_total"
-        if accounts is not None:
-            queue["sources"]["accounts"] = f"qconf -sq {name}: projects; qconf -sconf: enforce_project"
-        if queue["parallel_environments"]:
-            queue["sources"]["parallel_environments"] = "qconf -sp: allocation_rule $pe_slots"
-        return queue
+        sources = {
+            "walltime_s": f"qconf -sq {name}: h_rt={fields.get('h_rt')}, s_rt={fields.get('s_rt')}",
+            "max_memory_per_cpu_mb": f"qconf -sq {name}: h_vmem={fields.get('h_vmem')}",
+            "node_groups": "qhost -q -F: slots and mem_total",
+            "accounts": f"qconf -sq {name}: projects; qconf -sconf: enforce_project",
+            "parallel_environments": "qconf -sp: allocation_rule $pe_slots",
+        }
+        return with_sources(queue, sources)
 
     def _problems(self, fields):
         """Return why the user's jobs do not run in a queue."""
         problems = []
-        kinds = " ".join(facts_output.values(fields.get("qtype"))).upper()
+        kinds = " ".join(values(fields.get("qtype"))).upper()
         # NONE with a parallel environment: jobs of that environment run.
         if kinds and "BATCH" not in kinds and (kinds != "NONE" or not self._usable_environments(fields)):
             problems.append(f"qtype={fields['qtype']}: it takes no batch jobs")
@@ -244,3 +246,214 @@ class _GridEngine:
             gpus=gpus,
             gpu_type=types[0] if types and gpus != 0 else None,
         )
+
+
+# -- output -----------------------------------------------------------------------------------------------------
+
+# Unit -> bytes: K is 1024 and k is 1000.
+UNITS = {"": 1}
+for _power, _letter in enumerate("KMGTP", 1):
+    UNITS[_letter] = 2 ** (10 * _power)
+    UNITS[_letter.lower()] = 1000**_power
+
+# A resource of qconf -sc. consumable: NO, YES (each slot), JOB or HOST.
+Resource = collections.namedtuple("Resource", "name type consumable")
+# An execution host of qhost. cpus: processors that the execution daemon found; resources: {name: text}; instances:
+# {queue: Instance}.
+Host = collections.namedtuple("Host", "name cpus memory_mb resources instances")
+Instance = collections.namedtuple("Instance", "slots state")
+
+_VERSION = re.compile(r"^(?:SGE|UGE|AGE|OGS/GE|GE|OGE)[ -]?([0-9]\S*)", re.MULTILINE)
+_FIELD = re.compile(r"^([A-Za-z][A-Za-z0-9_.]*)(?:\s+(.*))?\Z")
+_OVERRIDE = re.compile(r"\[([^\[\]=]+)=([^\[\]]*)\]")
+_HOSTS = re.compile(r"<qhost\b.*</qhost>", re.DOTALL)
+_NAME = re.compile(r"^[^\s/]+\Z")
+
+
+def parse_version(text):
+    """Return the version in the first line of qconf -help."""
+    match = _VERSION.search(text[:1000])
+    if not match:
+        raise OutputError(f"invalid line of qconf -help: {text.split(chr(10))[0][:200]!r}; expected a version")
+    return match.group(1)
+
+
+def parse_names(text):
+    """Return the names of qconf -sql, -spl or -sprjl, one a line."""
+    names = [line.strip() for line in text.split("\n") if _NAME.match(line.strip())]
+    if text.strip() and not names:
+        raise OutputError(f"invalid output of qconf: {excerpt(text)!r}; expected names")
+    return names
+
+
+def parse_objects(first):
+    """Return a function that returns the objects, {field: text}, of qconf's output. first: their first field."""
+
+    def parse(text):
+        objects = []
+        # A backslash at the end continues a line.
+        for line in re.sub(r"\\\n\s*", "", text).split("\n"):
+            match = _FIELD.match(line)
+            if match and match.group(1) == first:
+                objects.append({})
+            if match and objects:
+                objects[-1][match.group(1)] = (match.group(2) or "").strip()
+        if not objects:
+            raise OutputError(
+                f"invalid output of qconf: {excerpt(text)!r}; expected fields, of which {first} is the first"
+            )
+        return objects
+
+    return parse
+
+
+def parse_object(first):
+    """Return a function that returns the one object of qconf's output. first: its first field."""
+
+    def parse(text):
+        objects = parse_objects(first)(text)
+        if len(objects) != 1:
+            raise OutputError(f"invalid output of qconf: {len(objects)} objects; expected one: {excerpt(text)!r}")
+        return objects[0]
+
+    return parse
+
+
+def parse_queues(text):
+    """Return the queues of qconf -sq: {field: text}, and `walltime_s` and `notice_s` in seconds, None: not limited."""
+    queues = parse_objects("qname")(text)
+    for queue in queues:
+        queue["walltime_s"] = smallest(_walltime(queue, field) for field in ("h_rt", "s_rt"))
+        queue["notice_s"] = smallest(map(_seconds, values(queue.get("notify"))))
+        queue["max_memory_mb"] = largest(
+            _memory(text) for text in values(queue.get("h_vmem")) if text.upper() != "INFINITY"
+        )
+    return queues
+
+
+def _walltime(queue, field):
+    """Return the longest of a queue's time limits, which may differ between its hosts; None if one is not limited."""
+    texts = values(queue.get(field))
+    if not texts or any(text.upper() in ("INFINITY", "NONE") for text in texts):
+        return None
+    return max(_seconds(text) for text in texts)
+
+
+def _seconds(text):
+    try:
+        return clock_s(text)
+    except ValueError:
+        raise OutputError(f"invalid duration in the output of qconf: {excerpt(text)!r}; expected 24:00:00") from None
+
+
+def _memory(text):
+    try:
+        return size_mb(text, UNITS)
+    except ValueError:
+        raise OutputError(f"invalid size in the output of Grid Engine: {excerpt(text)!r}; expected 4G") from None
+
+
+def values(text):
+    """Return the values of a field of a queue: 16,[node01=32] is 16 and, on node01, 32."""
+    text = text or ""
+    default = _OVERRIDE.sub("", text).strip(", ")
+    return ([default] if default else []) + [value.strip() for unused, value in _OVERRIDE.findall(text)]
+
+
+def words(text):
+    """Return the words of all values of a field, without NONE."""
+    found = [word for value in values(text) for word in re.split(r"[\s,]+", value)]
+    return [word for word in found if word and word.upper() != "NONE"]
+
+
+def parse_resources(text):
+    """Return the Resources of qconf -sc."""
+    resources = []
+    for line in text.split("\n"):
+        columns = line.split()
+        if len(columns) >= 8 and columns[5] in ("NO", "YES", "JOB", "HOST"):
+            resources.append(Resource(columns[0], columns[2], columns[5]))
+    if not resources:
+        raise OutputError(f"invalid output of qconf -sc: {excerpt(text)!r}; expected lines of at least 8 columns")
+    return resources
+
+
+def parse_lists(text):
+    """Return {name: entries} of qconf -su. An entry is a user, or @ and a group."""
+    return {found["name"]: words(found.get("entries")) for found in parse_objects("name")(text)}
+
+
+def parse_limit(settings, name):
+    """Return a number of qconf -sconf or -ssconf; None if it is missing or 0, which means not limited."""
+    text = settings.get(name)
+    if text is None:
+        return None
+    try:
+        return number(text) or None
+    except ValueError:
+        raise OutputError(f"invalid line of qconf: {excerpt(f'{name} {text}')!r}; expected a number") from None
+
+
+def parse_configuration(text):
+    """Return the settings of qconf -sconf, {name: text}, with the limits as numbers."""
+    settings = parse_object("execd_spool_dir")(text)
+    return dict(settings, **{name: parse_limit(settings, name) for name in ("max_aj_tasks", "max_u_jobs", "max_jobs")})
+
+
+def parse_running_limit(text):
+    """Return the number of jobs of one user that may run, of qconf -ssconf; None: not limited."""
+    return parse_limit(parse_object("algorithm")(text), "maxujobs")
+
+
+def parse_capacity(names):
+    """Return a function that returns the amount of the first of these resources in qconf -se, None without it."""
+
+    def parse(text):
+        host = parse_object("hostname")(text)
+        amounts = dict(item.split("=", 1) for item in words(host.get("complex_values")) if "=" in item)
+        found = [amounts[name] for name in names if name in amounts]
+        return _amount(found[0]) if found else None
+
+    return parse
+
+
+def _amount(text):
+    """Return a number of GPUs. Univa's RSMAP lists them, too: 4(0 1 2 3)."""
+    try:
+        return number(text.partition("(")[0])
+    except ValueError:
+        raise OutputError(f"invalid number in the output of Grid Engine: {excerpt(text)!r}") from None
+
+
+def parse_hosts(text):
+    """Return the Hosts of qhost -q -F RESOURCES -xml, without the host `global`."""
+    document = _HOSTS.search(text)
+    try:
+        root = parse_xml(document.group(0)) if document else None
+    except ValueError:
+        root = None
+    if root is None:
+        raise OutputError(f"invalid output of qhost: {excerpt(text)!r}; expected an XML document `qhost`")
+    return [_host(element) for element in root.iter("host") if element.get("name") not in (None, "global")]
+
+
+def _host(element):
+    found = {item.get("name"): (item.text or "").strip() for item in element.iterfind("hostvalue")}
+    resources = {item.get("name"): (item.text or "").strip() for item in element.iterfind("resourcevalue")}
+    instances = {}
+    for queue in element.iterfind("queue"):
+        details = {item.get("name"): (item.text or "").strip() for item in queue.iterfind("queuevalue")}
+        try:
+            slots = number(details.get("slots", ""))
+        except ValueError:
+            name = f"{queue.get('name')}@{element.get('name')}"
+            raise OutputError(f"invalid slots of {name} in the output of qhost: {details.get('slots')!r}") from None
+        instances[queue.get("name")] = Instance(slots, details.get("state_string", ""))
+    cpus, memory = found.get("num_proc", "-"), resources.get("mem_total") or found.get("mem_total", "-")
+    return Host(
+        element.get("name"),
+        None if cpus == "-" else _amount(cpus),
+        None if memory == "-" else _memory(memory),
+        resources,
+        instances,
+    )

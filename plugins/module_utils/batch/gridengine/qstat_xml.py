@@ -3,14 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The XML of Grid Engine's qstat: documents, times, and the details of `qstat -xml -j`. Errors are ValueError."""
 
-import calendar
 import contextlib
 import html
 import re
-import time
 from xml.etree import ElementTree
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import RUNNING, SICK
+from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_iso
 
 # The limit on jobs in one `qstat -j`, which prints some kilobytes for each job and more for each task.
 MAX_JOB_NUMBERS = 200
@@ -47,7 +46,7 @@ def epoch_s(text):
     match = _ISO_TIME.match(text)
     if not match:
         raise ValueError("not a time")
-    return calendar.timegm(time.strptime(match.group(1), "%Y-%m-%dT%H:%M:%S"))
+    return epoch_of_iso(match.group(1))
 
 
 def numbers_worth_asking(jobs):
@@ -60,24 +59,17 @@ def numbers_worth_asking(jobs):
     return (sorted(sick, key=int) + sorted(running, key=int))[:MAX_JOB_NUMBERS]
 
 
-class Details:
-    """The details of one job number from `qstat -j`. submitted: epoch seconds; reason: "" without one."""
-
-    def __init__(self, submitted, reason):
-        self.submitted = submitted
-        self.reason = reason
-
-    def added_to(self, job):
-        """Return a Job with these details."""
-        if job.state == RUNNING and job.started is None:
-            return job._replace(submitted=self.submitted, started=job.submitted)
-        if job.state == SICK and job.cancellable and self.reason:
-            return job._replace(reason=f"{job.reason}: {self.reason}")
-        return job
+def with_details(job, submitted, reason):
+    """Return a Job with its details of parse_details."""
+    if job.state == RUNNING and job.started is None:
+        return job._replace(submitted=submitted, started=job.submitted)
+    if job.state == SICK and job.cancellable and reason:
+        return job._replace(reason=f"{job.reason}: {reason}")
+    return job
 
 
 def parse_details(text):
-    """Return {job number: Details} of `qstat -xml -j`. Raises ValueError.
+    """Return {job number: (time of submission, reason or "")} of `qstat -xml -j`. Raises ValueError.
 
     Jobs that have ended are not included. The command exits with 0 even without jobs or without an answer. The vendors
     nest a job's elements in different ones, or in none. Some of these are invalid XML: `<>`, `<JATASK:      34.>`. But
@@ -100,5 +92,5 @@ def parse_details(text):
         reason = html.unescape(values.get("QIM_message") or messages.get(number) or "")
         reason = _STAMP.sub("", " ".join(reason.split()))[:_REASON_CHARS]
         with contextlib.suppress(ValueError):
-            details[number] = Details(epoch_s(values.get("JB_submission_time", "").strip()), reason)
+            details[number] = epoch_s(values.get("JB_submission_time", "").strip()), reason
     return details

@@ -16,11 +16,17 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEU
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce_token import CEToken
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.commands import SANDBOX_MB
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.grid_universe import GridUniverse
-from ansible_collections.glidein.ops.plugins.module_utils.batch.options import ARGUMENT_LIST
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
-from ansible_collections.glidein.ops.plugins.module_utils.validation import Type, duration, invalid, missing, text
+from ansible_collections.glidein.ops.plugins.module_utils.validation import (
+    ARGUMENT_LIST,
+    Type,
+    duration,
+    invalid,
+    missing,
+    text,
+)
 
 _CE_RULE = "HOST or HOST:PORT of the CE's collector, such as ce.example.org:9619"
 _PORT = 9619
@@ -199,8 +205,9 @@ class HTCondorCE(GridUniverse):
 
     def check_schedd(self, schedd, collector):
         self.renew()
+        argv = [*self.remote_argv("condor_status"), "-pool", collector, "-schedd", "-af", "Name"]
         try:
-            printed = self.runner.run([*self.remote_argv("condor_status"), *self._lookup_arguments(collector)])
+            printed = self.runner.run(argv)
         except CommandError as error:
             raise GlideinError(
                 f"The CE {collector} (glidein_ce) does not answer, and nothing is submitted: {error}"
@@ -212,11 +219,6 @@ class HTCondorCE(GridUniverse):
                 f"The CE {collector} (glidein_ce) {found}; expected {schedd}. Nothing is submitted. If the CE's schedd "
                 "has another name, set glidein_scheduler_options.schedd; otherwise the CE is stopped."
             )
-
-    @staticmethod
-    def _lookup_arguments(collector):
-        """Return the arguments of condor_status that print the names of the schedds that a collector lists."""
-        return ["-pool", collector, "-schedd", "-af", "Name"]
 
     def cancel(self, user, ids, running=False):
         # Without a valid token, the access point removes the jobs at the CE later.

@@ -52,8 +52,8 @@ STATES = {
     _SUSPENDED: SICK,
 }
 
-# HoldReasonCode of jobs that ran longer than allowed_job_duration or allowed_execute_duration, which is no error.
-_RAN_TOO_LONG = (46, 47)
+# Jobs that ran longer than allowed_job_duration or allowed_execute_duration, which is no error.
+_RAN_TOO_LONG = "(HoldReasonCode == 46 || HoldReasonCode == 47)"
 
 _ATTRIBUTES = (
     "ClusterId",
@@ -66,9 +66,6 @@ _ATTRIBUTES = (
     "HoldReason",
     "LastRejMatchReason",
 )
-_SUBMITTED = re.compile(r"^(\d+)\.\d+ - \1\.\d+\Z")
-# The schedd received the whole transaction. Whether it committed it is unknown.
-_REFUSED_OR_NOT = re.compile(r"failed to commit|timed out|connection (?:reset|closed)|broken pipe", re.IGNORECASE)
 _NONE_MATCHED = re.compile(r"^Couldn't find/remove all jobs matching constraint \(")
 
 # A line of a submit description: a command or, after + or MY., an attribute. Other lines (queue, include, if, use, @=,
@@ -131,6 +128,11 @@ class HTCondor(Scheduler):
         "gpu_type": RequestOption("DeviceName", None),
         "whole_node": RequestOption("all_cores", ("all_cores", "none")),
     }
+    submitted_pattern = re.compile(r"^(\d+)\.\d+ - \1\.\d+\Z")
+    # The schedd received the whole transaction. Whether it committed it is unknown.
+    answer_lost_pattern = re.compile(
+        r"failed to commit|timed out|connection (?:reset|closed)|broken pipe", re.IGNORECASE
+    )
     # MAX_JOBS_PER_SUBMISSION, MAX_JOBS_PER_OWNER, MAX_JOBS_SUBMITTED
     too_many_pattern = re.compile(
         r"MAX_JOBS_(?:PER_SUBMISSION|PER_OWNER|SUBMITTED)|exceed.* number of jobs", re.IGNORECASE
@@ -218,8 +220,7 @@ class HTCondor(Scheduler):
             "kill_sig = SIGTERM",
             f"job_max_vacate_time = {self.options['grace']}",
             "want_graceful_removal = true",
-            f"periodic_remove = {_STARTED_ONCE} && "
-            f"(JobStatus == {_IDLE} || (JobStatus == {_HELD} && {_any('HoldReasonCode', _RAN_TOO_LONG)}))",
+            f"periodic_remove = {_STARTED_ONCE} && (JobStatus == {_IDLE} || (JobStatus == {_HELD} && {_RAN_TOO_LONG}))",
             "leave_in_queue = false",
             "notification = never",
         ]
@@ -288,26 +289,15 @@ class HTCondor(Scheduler):
         # -queue consumes all arguments after it.
         return self.argv["condor_submit"] + ["-terse", "-queue", str(tasks or 1)]
 
-    def parse_submission(self, stdout):
-        return self.only_id(_SUBMITTED, stdout)
-
-    def may_have_submitted(self, error):
-        return super().may_have_submitted(error) or bool(_REFUSED_OR_NOT.search(error.stderr))
-
     def log_pattern(self, submission):
         # .err contains the errors of the shell, and the ends of the daemons' logs.
         return f"*.{submission}.*.[oe][ur][tr]"
 
     def list_argv(self, user):
         # -allusers: otherwise the pool's configuration could hide jobs, or add those of other users.
-        return self.argv["condor_q"] + [
-            "-allusers",
-            "-constraint",
-            self.constraint(user),
-            "-json",
-            "-attributes",
-            ",".join(self.job_attributes),
-        ]
+        attributes = ",".join(self.job_attributes)
+        constraint = self.constraint(user)
+        return self.argv["condor_q"] + ["-allusers", "-constraint", constraint, "-json", "-attributes", attributes]
 
     def constraint(self, user):
         """Return the ClassAd expression of the user's jobs that are listed."""
@@ -334,7 +324,7 @@ class HTCondor(Scheduler):
                 _text(ad.get(key, "")) for key in ("GlideinJobName", "HoldReason", "LastRejMatchReason")
             )
             started = None if started is None else _number(started)
-        except (AttributeError, KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError):
             raise self.output_error("a job in condor_q's output", json.dumps(ad), _id_of(ad)) from None
         state = STATES.get(status, QUEUED)
         if state is None:
@@ -412,11 +402,6 @@ def _split(job_id):
     return int(cluster), int(process)
 
 
-def _any(attribute, values):
-    """Return an expression that is true for each of these numbers."""
-    return "(" + " || ".join(f"{attribute} == {value}" for value in values) + ")"
-
-
 def _within(attribute, numbers):
     """Return an expression that is true for each of these numbers (sorted, at least one), ranges written as such."""
     ranges = []
@@ -439,7 +424,7 @@ def _pattern(word):
 
 def _id_of(ad):
     """Return the Job.id of an invalid ad, or None without one."""
-    cluster, process = (ad.get(key) for key in ("ClusterId", "ProcId")) if isinstance(ad, dict) else (None, None)
+    cluster, process = ad.get("ClusterId"), ad.get("ProcId")
     return f"{cluster}.{process}" if isinstance(cluster, int) and isinstance(process, int) else None
 
 

@@ -17,6 +17,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import (
     node_record,
     queue_record,
     smallest,
+    with_sources,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
@@ -52,9 +53,8 @@ def read(reader, user):
     submitted, of_owner, in_submission, running = reader.read("limits", argv, parse_limits, (None,) * len(_LIMITS))
     argv = ["condor_config_val", "-negotiator", "GROUP_NAMES"]
     groups = reader.read("accounting groups", argv, parse_groups, [])
-    queue = queue_record("", default=True, node_groups=node_groups(nodes or []))
-    if nodes:
-        queue["sources"]["node_groups"] = "condor_status: TotalSlotCpus, TotalSlotMemory, TotalSlotDisk, TotalSlotGPUs"
+    sources = {"node_groups": "condor_status: TotalSlotCpus, TotalSlotMemory, TotalSlotDisk, TotalSlotGPUs"}
+    queue = with_sources(queue_record("", default=True, node_groups=node_groups(nodes or [])), sources)
     return {
         "version": reader.read("version", ["condor_version"], parse_version),
         "cluster": reader.read("name of the pool", ["condor_config_val", "COLLECTOR_HOST"], parse_name),

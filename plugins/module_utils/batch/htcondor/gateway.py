@@ -10,14 +10,18 @@ universe; blahp's *_submit.sh; HTCondor's remote_gahp; tests with 23.9.6 and Slu
 
 import re
 
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch import CLUSTERS, SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.grid_universe import GridUniverse
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal, sh_quote
-from ansible_collections.glidein.ops.plugins.module_utils.validation import BOOLEAN, choice, invalid, missing, text
-
-# glidein_scheduler of batch systems behind a gateway: those whose class has `blahp`.
-BATCH_SYSTEMS = ("slurm", "pbspro", "torque", "sge", "uge", "lsf", "htcondor")
+from ansible_collections.glidein.ops.plugins.module_utils.validation import (
+    BOOLEAN,
+    alternatives,
+    choice,
+    invalid,
+    missing,
+    text,
+)
 
 _OPTIONS = "glidein_scheduler_options"
 _GATEWAY = text(
@@ -46,7 +50,7 @@ class Gateway(GridUniverse):
 
     name = remote = "gateway"
     more_options = {
-        "batch_system": {"type": choice(*BATCH_SYSTEMS)},
+        "batch_system": {"type": choice(*CLUSTERS)},
         "routes": {"type": BOOLEAN, "default": False},
         "gateway": {"type": _GATEWAY},
         "collector": {"type": _COLLECTOR},
@@ -83,7 +87,7 @@ class Gateway(GridUniverse):
         if options["routes"]:
             return problems + [problem for entry in entries.values() for problem in _routed_problems(entry)]
         if not options["batch_system"]:
-            return [*problems, missing(f"{_OPTIONS}.batch_system", f"{' or '.join(BATCH_SYSTEMS)}, or routes: true")]
+            return [*problems, missing(f"{_OPTIONS}.batch_system", f"{alternatives(CLUSTERS)}, or routes: true")]
         kind = SCHEDULERS[options["batch_system"]]()
         return problems + [
             problem for entry in entries.values() for problem in kind.check_entry(entry) + _problems(kind, entry)
@@ -149,19 +153,14 @@ class Gateway(GridUniverse):
     # -- submitting --------------------------------------------------------------------------------------------
 
     def check_schedd(self, schedd, collector):
-        if schedd not in self.runner.run(self._lookup_argv(schedd, collector)).split():
+        constraint = f"Name == {classad_literal(schedd)} && time() - LastHeardFrom < {_MAX_AD_AGE_S}"
+        argv = self.argv["condor_status"] + ["-pool", collector, "-schedd", "-constraint", constraint, "-af", "Name"]
+        if schedd not in self.runner.run(argv).split():
             raise GlideinError(
                 f"The gateway {schedd} has sent no ad to the collector {collector} for 5 minutes: it is stopped, or "
                 "has lost the pool. Nothing is submitted. glidein.ops.status shows its state, and glidein.ops.gateway "
                 "starts it."
             )
-
-    def _lookup_argv(self, gateway, collector):
-        """Return the argument list that prints the gateway's name if the collector has heard from it lately."""
-        constraint = f"Name == {classad_literal(gateway)} && time() - LastHeardFrom < {_MAX_AD_AGE_S}"
-        return self.argv["condor_status"] + [
-            *("-pool", collector, "-schedd", "-constraint", constraint, "-af", "Name"),
-        ]
 
 
 def _unused(options):

@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """LSF. Sources: documentation of IBM Spectrum LSF 10.1; recorded output and source of OpenLava 4.0, Volclava 2.2."""
 
-import calendar
 import re
 import time
 
@@ -15,9 +14,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     Job,
     RequestOption,
     Scheduler,
+    by_word,
     find_json,
     unknown_state,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_words
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandError,
     CommandTimeoutError,
@@ -27,22 +28,17 @@ from ansible_collections.glidein.ops.plugins.module_utils.names import BATCH_JOB
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # STAT of bjobs. None: the job has ended, but is still listed.
-STATES = {
-    "PEND": QUEUED,
-    "FWD_PEND": QUEUED,
-    "WAIT": QUEUED,  # member of a chunk of jobs that has not started yet
-    "PROV": RUNNING,  # its host is powered on
-    "RUN": RUNNING,
-    "PSUSP": SICK,
-    "USUSP": SICK,
-    "SSUSP": SICK,
-    "UNKWN": SICK,  # its host does not answer
-    "ZOMBI": SICK,  # killed while its host did not answer
-    "DONE": None,
-    "EXIT": None,
-    "PDONE": None,
-    "PERR": None,
-}
+STATES = by_word(
+    {
+        # WAIT: a member of a chunk of jobs.
+        QUEUED: "PEND FWD_PEND WAIT",
+        # PROV: its host is powered on.
+        RUNNING: "PROV RUN",
+        # UNKWN: its host does not answer; ZOMBI: killed while its host did not answer.
+        SICK: "PSUSP USUSP SSUSP UNKWN ZOMBI",
+        None: "DONE EXIT PDONE PERR",
+    }
+)
 _NOT_STARTED = ("PEND", "FWD_PEND", "WAIT", "PSUSP")
 
 # Reasons (lsb.reason.c) for which a pending job does not start until the job or the configuration is changed. Reasons
@@ -71,18 +67,12 @@ _LONG_OPTIONS = (
     "-wa", "-wt", "-XF", "-yaml", "-Zs",
 )
 # fmt: on
-_WAITS = "bsub would not return before the glideins end"
-_OTHER_JOB = "bsub would read the job or its input from another file"
 # What the collection sets in -R.
 _OWN_REQUIREMENTS = re.compile(r"\b(?:span|mem|tmp|ngpus\w*)\b")
 
 _GPU_TYPE = re.compile(r"^[A-Za-z0-9_.-]+\Z")
 _LOG_DIR = re.compile(r"^/[A-Za-z0-9_./+@,=~-]*\Z")
 
-_SUBMITTED = re.compile(r"^Job <([0-9]+)> is submitted\b[^\n]*$", re.MULTILINE)
-_ANSWER_LOST = re.compile(
-    r"sending/receiving a message|timed? ?out|not responding|connection reset|broken pipe|protocol error", re.IGNORECASE
-)
 # The first line of lsid. bsub of IBM and Platform supports -rn; the others refuse it.
 _IBM = re.compile(r"^(?:IBM|Platform)\b.*\bLSF\b", re.MULTILINE)
 _WITHOUT_GPU = (
@@ -110,9 +100,6 @@ _WIDE = re.compile(
 
 _NO_JOB = re.compile(r"^No unfinished job found\s*$", re.MULTILINE)
 _NONE_PENDING = re.compile(r"^No (?:unfinished|pending) job found\s*$", re.MULTILINE)
-_HAD_ENDED = re.compile(
-    r"^Job <[0-9]+(?:\[[0-9]+\])?>: (?:Job has already finished|No matching job found|Operation is in progress)\Z"
-)
 
 
 class Lsf(Scheduler):
@@ -125,32 +112,28 @@ class Lsf(Scheduler):
     remove_command = "bkill"
     # In a script, OpenLava and Volclava take the first of several -n, -W and -M, the last of several -J, -q, -P and -o,
     # and refuse a second -R. IBM does not document the order for LSF. So what the collection sets is refused, too.
-    refused_options = {
-        "-J": "the collection sets it",
-        "-n": "use shapes of the entry",
-        "-q": "use queue of the entry",
-        "-P": "use account of the entry",
-        "-W": "use walltime of the entry",
-        "-M": "use shapes and resources of the entry",
-        "-x": "use shapes with whole_node of the entry",
-        "-gpu": "use shapes of the entry",
-        "-R": "use constraint, shapes and resources of the entry",
-        "-o": "the collection sets it",
-        "-oo": "the collection sets it",
-        "-e": "the glidein's log would lack its errors",
-        "-eo": "the glidein's log would lack its errors",
-        "-r": "the glideins could be started twice",
-        "-rn": "the collection sets it",
-        "-k": "the glideins could be started twice",
-        "-w": "the glideins would wait for other jobs",
-        "-H": "the glideins would never start",
-        "-cwd": "OpenLava and Volclava read it as -c",
-        "-env": "OpenLava and Volclava read it as -e; use environment of the entry",
-        "-nnodes": "a glidein runs on one node",
-    }
-    refused_options.update(dict.fromkeys(("-K", "-I", "-Ip", "-Is", "-IS", "-ISp", "-ISs", "-IX"), _WAITS))
-    refused_options.update(dict.fromkeys(("-i", "-is", "-pack", "-Zs", "-json", "-yaml", "-jsdl"), _OTHER_JOB))
-    refused_options.update(dict.fromkeys(("-h", "-V"), "no job would be submitted"))
+    refused_options = by_word(
+        {
+            "the collection sets it": "-J -o -oo -rn",
+            "use shapes of the entry": "-n -gpu",
+            "use queue of the entry": "-q",
+            "use account of the entry": "-P",
+            "use walltime of the entry": "-W",
+            "use shapes and resources of the entry": "-M",
+            "use shapes with whole_node of the entry": "-x",
+            "use constraint, shapes and resources of the entry": "-R",
+            "the glidein's log would lack its errors": "-e -eo",
+            "the glideins could be started twice": "-r -k",
+            "the glideins would wait for other jobs": "-w",
+            "the glideins would never start": "-H",
+            "OpenLava and Volclava read it as -c": "-cwd",
+            "OpenLava and Volclava read it as -e; use environment of the entry": "-env",
+            "a glidein runs on one node": "-nnodes",
+            "bsub would not return before the glideins end": "-K -I -Ip -Is -IS -ISp -ISs -IX",
+            "bsub would read the job or its input from another file": "-i -is -pack -Zs -json -yaml -jsdl",
+            "no job would be submitted": "-h -V",
+        }
+    )
     # The environment of bsub becomes that of the job: only variables that locate LSF's configuration are kept. LSB_*
     # and BSUB_* could change the queue, the project, the output of bjobs, or silence bsub. TMPDIR is that of the login
     # node.
@@ -177,6 +160,14 @@ class Lsf(Scheduler):
     grace_s = 20  # INT, TERM, KILL, each JOB_TERMINATE_INTERVAL (10 s) after the one before
     # As installed, LSF keeps a job's output in a spool directory until its end. The log is needed earlier.
     script_output = "$LSB_JOBID.${LSB_JOBINDEX:-0}"
+    submitted_pattern = re.compile(r"^Job <([0-9]+)> is submitted\b")
+    answer_lost_pattern = re.compile(
+        r"sending/receiving a message|timed? ?out|not responding|connection reset|broken pipe|protocol error",
+        re.IGNORECASE,
+    )
+    ended_pattern = re.compile(
+        r"^Job <[0-9]+(?:\[[0-9]+\])?>: (?:Job has already finished|No matching job found|Operation is in progress)\Z"
+    )
     # MAX_JOB_ARRAY_SIZE; limits of jobs in queues and of users (lsb.err.c).
     too_many_pattern = re.compile(
         r"Job array index too large|has reached its job limit|not have enough (?:per-user )?job slots"
@@ -339,13 +330,6 @@ class Lsf(Scheduler):
         array = [] if tasks is None else ["-J", f"{job_name}[1-{tasks}]" if tasks > 1 else f"{job_name}[1]"]
         return self.argv["bsub"] + never_again + array
 
-    def parse_submission(self, stdout):
-        return self.only_id(_SUBMITTED, stdout)
-
-    def may_have_submitted(self, error):
-        # The request was sent and the answer was lost: mbatchd may have accepted it.
-        return super().may_have_submitted(error) or bool(_ANSWER_LOST.search(error.stderr))
-
     # -- counting ----------------------------------------------------------------------------------------------
 
     def list_argv(self, user):
@@ -409,18 +393,8 @@ class Lsf(Scheduler):
         host, unused, name = match.group("host_and_name").partition(" ")
         if not name.strip() or (match.group("stat") in _NOT_STARTED and host != "-"):
             name = match.group("host_and_name")
-        started = match.group("started")
-        return self._job(
-            match.group("id"),
-            "",
-            match.group("stat"),
-            name.strip(),
-            match.group("submitted"),
-            "" if started == "-" else started,
-            "",
-            text=line,
-            one_by_one=True,
-        )
+        number, stat, submitted, started = match.group("id", "stat", "submitted", "started")
+        return self._job(number, "", stat, name.strip(), submitted, started, "", text=line, one_by_one=True)
 
     def _job(self, number, index, stat, name, submitted, started, reason, text, one_by_one=False):
         """Return a Job, or None for one that has ended.
@@ -450,8 +424,8 @@ class Lsf(Scheduler):
         has_started = is_known and stat not in _NOT_STARTED
         now_s = self.now()
         try:
-            submitted_s = epoch(submitted, now_s)
-            started_s = epoch(started, now_s) if has_started and started not in ("", "-") else None
+            submitted_s = epoch_of_words(submitted, now_s)
+            started_s = epoch_of_words(started, now_s) if has_started and started not in ("", "-") else None
         except ValueError:
             raise self.output_error("a time in bjobs's output", text, number) from None
         why = _sentence(reason) if is_known else unknown_state(stat)
@@ -491,16 +465,6 @@ class Lsf(Scheduler):
                 reasons[number].append(line.strip())
         return {number: " ".join(lines) for number, lines in reasons.items()}
 
-    # -- cancelling --------------------------------------------------------------------------------------------
-
-    def cancel_argv(self, user, ids, running):
-        return self.argv["bkill"] + list(ids)
-
-    def had_ended(self, error):
-        # bkill processes the other ids and then exits with 255.
-        lines = error.stderr.splitlines()
-        return bool(lines) and all(_HAD_ENDED.match(line.strip()) for line in lines)
-
 
 def _amount(mb, unit):
     """Return MiB in a unit of LSF, rounded up. explicit: with the unit after the number, which LSF 10.1 supports."""
@@ -522,40 +486,3 @@ def _with_reason(job, text):
 
 def _sentence(reason):
     return " ".join(reason.split()).rstrip(";").rstrip()
-
-
-# The times that bjobs prints, most of them without the year.
-# If a time without a year is further in the future than this, it is one of last year.
-_AHEAD_S = 86400
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_WORDS = re.compile(
-    r"^(?P<month>[A-Z][a-z]{2})\s+(?P<day>[0-9]{1,2})\s+(?P<clock>[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?)"
-    r"(?:\s+(?P<year>[0-9]{4}))?\Z"
-)
-_NUMBERS = re.compile(r"^(?P<month>[0-9]{2})/(?P<day>[0-9]{2})-(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2})\Z")
-
-
-def epoch(text, now_s):
-    """Return epoch seconds of `Nov 21 06:10`, `Nov 21 06:10:22 2026` or `11/21-06:10:22`, in UTC (the runner sets TZ).
-
-    Without a year, the result is the latest such time that is not after now_s, the current time in epoch seconds.
-    Raises ValueError.
-    """
-    match = _WORDS.match(text) or _NUMBERS.match(text)
-    if not match:
-        raise ValueError(text)
-    parts = match.groupdict()
-    month = int(parts["month"]) if parts["month"].isdigit() else _MONTHS.index(parts["month"]) + 1
-    clock = [int(part) for part in parts["clock"].split(":")] + [0]
-    if not 1 <= month <= 12 or clock[0] > 23 or clock[1] > 59 or clock[2] > 60:
-        raise ValueError(text)
-    this_year = time.gmtime(now_s).tm_year
-    # Any nine years in a row contain a 29 February.
-    years = [int(parts["year"])] if parts.get("year") else range(this_year + 1, this_year - 9, -1)
-    for year in years:
-        if not 1 <= int(parts["day"]) <= calendar.monthrange(year, month)[1]:
-            continue
-        found = calendar.timegm((year, month, int(parts["day"])) + tuple(clock[:3]))
-        if parts.get("year") or found <= now_s + _AHEAD_S:
-            return found
-    raise ValueError(text)

@@ -6,7 +6,15 @@
 import abc
 import re
 
-from ansible_collections.glidein.ops.plugins.module_utils.batch.base import Blahp, Scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
+    QUEUED,
+    SICK,
+    Blahp,
+    Job,
+    Scheduler,
+    by_word,
+    unknown_state,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.units import clock
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -18,12 +26,7 @@ JOB_ID = re.compile(r"^(\d+)(\[\d*\])?(\.[A-Za-z0-9][A-Za-z0-9._-]*)?\Z")
 _SUBMITTED_AT = re.compile(r"^\s*(\d+(?:\[\])?\.(?=[0-9]*[A-Za-z-]{2}|[A-Za-z])[A-Za-z0-9._-]+)\s*$", re.MULTILINE)
 _SUBMITTED = re.compile(r"^(\d+(?:\[\])?)\Z")
 
-# qsub's errors if the request was sent and the answer was lost. After "cannot connect", nothing was sent.
-_REFUSED_OR_NOT = re.compile(
-    r"tim(?:ed|e)[ -]?out|end of file|premature end|connection (?:reset|closed|lost|aborted)|broken pipe"
-    r"|communication failure|protocol|no reply",
-    re.IGNORECASE,
-)
+_NEVER_STARTS = re.compile(r"^Can Never Run\b", re.IGNORECASE)
 
 # NAME= of -l and -W.
 _ASSIGNED = re.compile(r"([A-Za-z_]+)\s*=")
@@ -37,17 +40,18 @@ class Pbs(Scheduler):
     remove_command = "qdel"
     # Options, and attributes that -W and -l set. qsub takes the last of several options in a script; for -l of
     # PBS Professional see PbsPro.script_options.
-    refused_options = {
-        "-h": "the glideins would never start",
-        "-I": "qsub would start an interactive job",
-        "-u": "the glideins would not be counted",
-        "-V": "the glideins would get the login node's environment; use environment of the entry",
-        "-X": "qsub would wait for the job",
-        "-z": "qsub would not print the job's id",
-        "block=": "qsub would not return before the glidein ends",
-        "depend=": "the glideins would wait for other jobs",
-        "interactive=": "qsub would start an interactive job",
-    }
+    refused_options = by_word(
+        {
+            "the glideins would never start": "-h",
+            "qsub would start an interactive job": "-I interactive=",
+            "the glideins would not be counted": "-u",
+            "the glideins would get the login node's environment; use environment of the entry": "-V",
+            "qsub would wait for the job": "-X",
+            "qsub would not print the job's id": "-z",
+            "qsub would not return before the glidein ends": "block=",
+            "the glideins would wait for other jobs": "depend=",
+        }
+    )
     # PBS_DPREFIX would turn the script's directives into comments; others change the output of qstat.
     scrub_prefixes = ("PBS",)
     keep = ("PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_HOME", "PBS_SERVER")
@@ -74,6 +78,12 @@ class Pbs(Scheduler):
         "fi",
         'exec /bin/sh "$GLIDEIN_HOME/glidein.sh"',
     )
+    # After "cannot connect", nothing was sent.
+    answer_lost_pattern = re.compile(
+        r"tim(?:ed|e)[ -]?out|end of file|premature end|connection (?:reset|closed|lost|aborted)|broken pipe"
+        r"|communication failure|protocol|no reply",
+        re.IGNORECASE,
+    )
     # max_array_size, max_queued and max_queuable: pbs_messages.c of OpenPBS, pbs_error_db.h and req_quejob.c of Torque.
     too_many_pattern = re.compile(
         r"exceeds server or queue size limit|array size too large|Maximum number of jobs"
@@ -87,8 +97,11 @@ class Pbs(Scheduler):
     constraint_rule = ""
     _gpu_type = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
     _resource = re.compile(r"^[A-Za-z][A-Za-z0-9_-]*\Z")
-    # qdel's error for a job that has already ended.
-    ended = None
+    # Letters of job_state (pbs_job_attributes(7B)) -> state. None: the job has ended, but is still listed.
+    states = {}
+    # Those of jobs that have started, and the attribute with the time of the start.
+    started_letters = ()
+    start_attribute = ""
 
     @classmethod
     def refused_in(cls, words, entry):
@@ -144,8 +157,7 @@ class Pbs(Scheduler):
 
     def may_have_submitted(self, error):
         # A qsub that was ended by a signal (rc below 0) may have sent its request, too.
-        lost = error.rc is not None and (error.rc < 0 or _REFUSED_OR_NOT.search(error.stderr))
-        return super().may_have_submitted(error) or bool(lost)
+        return super().may_have_submitted(error) or (error.rc is not None and error.rc < 0)
 
     def log_pattern(self, submission):
         match = JOB_ID.match(submission)
@@ -154,10 +166,45 @@ class Pbs(Scheduler):
         # 12[3].server belongs to 12[].server; in a pattern, [[] is a bracket.
         return f"*.{match.group(1)}{'[[]*]' if match.group(2) else ''}{match.group(3) or ''}.out"
 
-    def had_ended(self, error):
-        # qdel processes the other ids and exits with the status of one that failed.
-        lines = [line for line in error.stderr.splitlines() if line.strip()]
-        return bool(lines) and all(self.ended.match(line) for line in lines)
+    def job_of(self, job_id, record, letter, name):
+        """Return the Job of a record of qstat, {attribute: value}, or None if it has ended.
+
+        letter: of `states`; name: the submitted name. Raises OutputError.
+        """
+        if not letter:
+            raise self.output_error("a job's state in qstat's output", f"{job_id}: {record}", job_id)
+        state = self.states.get(letter, QUEUED)
+        if state is None:
+            return None
+        comment = str(record.get("comment", ""))
+        why = ""
+        if letter not in self.states:
+            why = unknown_state(letter)
+        elif state == SICK:
+            why = _reason(comment, letter, record.get("Hold_Types"))
+        elif state == QUEUED and not comment.startswith("Job Array Began"):
+            why = comment
+        never_starts = bool(_NEVER_STARTS.match(why))
+        if never_starts:
+            state = SICK
+        started = letter in self.started_letters
+        # The start time of a waiting task is that of the array's first task.
+        begun = record.get(self.start_attribute) if started else None
+        begun = self._time(job_id, begun) if begun else None
+        submitted = self._time(job_id, record.get("ctime"))
+        cancellable = not started and letter in self.states
+        return Job(job_id, submission_of(job_id), name, state, cancellable, why, submitted, begun, never_starts)
+
+    def _time(self, job_id, text):
+        try:
+            return self.epoch_s(str(text))
+        except ValueError:
+            raise self.output_error("a time in qstat's output", f"{job_id}: {text}", job_id) from None
+
+    @staticmethod
+    @abc.abstractmethod
+    def epoch_s(text):
+        """Return epoch seconds of a time in qstat's output. Raises ValueError."""
 
 
 def _place(entry):
@@ -187,7 +234,7 @@ def owned_by(owner, user):
     return str(owner).rpartition("@")[0] == user
 
 
-def reason_of(comment, letter, holds):
+def _reason(comment, letter, holds):
     """Return the reason why a job does not run: PBS's comment, or its attributes.
 
     qhold does not change an older comment; "job held, too many failed attempts to run" is a comment of the server.

@@ -3,21 +3,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PBS Professional and OpenPBS. Sources: manual pages and source of OpenPBS 18.1 to 23.06, recorded output of 23.06."""
 
-import calendar
 import functools
 import io
-import json
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     COMPLETING,
+    DECODER,
     QUEUED,
     RUNNING,
     SICK,
-    Job,
     RequestOption,
+    by_word,
     find_json,
-    unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.commands import (
     JOB_ID,
@@ -25,41 +23,25 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.commands imp
     is_array,
     is_task,
     owned_by,
-    reason_of,
     submission_of,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_words
 
-# job_state (pbs_job_attributes(7B)). None: the job has ended, but is still listed.
-STATES = {
-    "B": RUNNING,  # an array job as a whole, which is not a glidein
-    "E": COMPLETING,
-    "F": None,
-    "H": SICK,
-    "M": None,  # moved to another server
-    "Q": QUEUED,
-    "R": RUNNING,
-    "S": SICK,
-    "T": QUEUED,  # moves to another queue
-    "U": SICK,  # suspended because the workstation is in use
-    "W": QUEUED,  # waits for its time
-    "X": None,  # task of an array
-}
-# States of jobs that have started.
-_STARTED = ("E", "R", "S", "U")
-_NEVER_STARTS = re.compile(r"^Can Never Run\b", re.IGNORECASE)
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_TIME = re.compile(r"^[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})\Z")
+_TIME = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{4}\Z")
 
 # The attributes of a job that are read.
 _READ = ("Job_Name", "Job_Owner", "job_state", "Hold_Types", "comment", "ctime", "stime")
-# Values of users may contain control characters without escapes.
-_DECODER = json.JSONDecoder(strict=False)
 
 
 class PbsPro(Pbs):
     """PBS Professional through qsub, qstat -F json and qdel."""
 
     name = "pbspro"
+    # T: moves to another queue; W: waits for its time; B: an array job as a whole, which is not a glidein; U: suspended
+    # because the workstation is in use; M: moved to another server; X: task of an array.
+    states = by_word({QUEUED: "Q T W", RUNNING: "R B", COMPLETING: "E", SICK: "H S U", None: "F M X"})
+    started_letters = ("E", "R", "S", "U")
+    start_attribute = "stime"
     arrays_are_rerunnable = True  # qsub: cannot submit non-rerunable Array Job
     resources = {
         "memory": RequestOption("mem", ("mem", "vmem", "none")),
@@ -70,21 +52,19 @@ class PbsPro(Pbs):
     }
     grace_s = 10  # kill_delay of the queue
     flag_letters = "fhIVXz"
-    refused_options = dict(
-        Pbs.refused_options,
-        **{
-            "-J": "the plan sets the number of glideins",
-            "array_indices_submitted=": "the plan sets the number of glideins",
-            "max_walltime=": "glideins would not know their walltime; use walltime of the entry",
-            "min_walltime=": "glideins would not know their walltime; use walltime of the entry",
-        },
+    refused_options = by_word(
+        {
+            "the plan sets the number of glideins": "-J array_indices_submitted=",
+            "glideins would not know their walltime; use walltime of the entry": "max_walltime= min_walltime=",
+        }
     )
+    refused_options.update(Pbs.refused_options)
     array_options = ("-r", "y", "-J")  # on the command line, -r y overrides the script's -r n
     constraint = re.compile(
         r"^[A-Za-z][A-Za-z0-9_-]*(?:=[A-Za-z0-9_.@/-]+)?(?::[A-Za-z][A-Za-z0-9_-]*(?:=[A-Za-z0-9_.@/-]+)?)*\Z"
     )
     constraint_rule = "resources of a node as in a select statement: NAME=VALUE, or NAME for NAME=True, joined by :"
-    ended = re.compile(r"^qdel: (?:Unknown Job Id|Job has finished|Request invalid for state of job) \S+\s*\Z")
+    ended_pattern = re.compile(r"^qdel: (?:Unknown Job Id|Job has finished|Request invalid for state of job) \S+\s*\Z")
 
     @property
     def smallest_array(self):
@@ -160,62 +140,19 @@ class PbsPro(Pbs):
         letter = str(job.get("job_state", ""))
         if letter == "Q" and arrays.get(submission_of(job_id)) == "H":
             letter = "H"  # tasks of a held array job wait for its release
-        if not letter:
-            raise self.output_error("a job's state in qstat's output", f"{job_id}: {job}", job_id)
-        state = STATES.get(letter, QUEUED)
-        if state is None or (job_id in arrays and job_id in with_tasks):
+        if job_id in with_tasks:
             return None
-        if job_id in arrays:
+        if job_id in arrays and self.states.get(letter, QUEUED) is not None:
             raise self.output_error("qstat's output: an array job without its tasks (is -t missing?)", job_id, job_id)
-        comment = str(job.get("comment", ""))
-        why = ""
-        if letter not in STATES:
-            why = unknown_state(letter)
-        elif state == SICK:
-            why = reason_of(comment, letter, job.get("Hold_Types"))
-        elif state == QUEUED and not comment.startswith("Job Array Began"):
-            why = comment
-            state = SICK if _NEVER_STARTS.match(why) else state
-        started = letter in _STARTED
-        # stime of a waiting task is the start of the array's first task.
-        begun = self._epoch(job_id, job.get("stime")) if started and "stime" in job else None
-        return Job(
-            job_id,
-            submission_of(job_id),
-            str(job.get("Job_Name", "")),
-            state,
-            not started and letter in STATES,
-            why,
-            self._epoch(job_id, job.get("ctime")),
-            begun,
-            state == SICK and bool(_NEVER_STARTS.match(why)),
-        )
+        return self.job_of(job_id, job, letter, str(job.get("Job_Name", "")))
 
-    def _epoch(self, job_id, text):
-        try:
-            return _epoch(str(text))
-        except ValueError:
-            raise self.output_error("a time in qstat's output", f"{job_id}: {text}", job_id) from None
-
-    def cancel_argv(self, user, ids, running):
-        # No option sets the time between TERM and KILL, which is kill_delay of the queue. -W force would not kill the
-        # processes.
-        return self.argv["qdel"] + list(ids)
-
-
-@functools.lru_cache(maxsize=1024)
-def _epoch(text):
-    """Return epoch seconds of a time as ctime(3) prints it, in UTC (the runner sets TZ), in any locale.
-
-    Raises ValueError.
-    """
-    match = _TIME.match(text)
-    if not match or match.group(1) not in _MONTHS:
-        raise ValueError(text)
-    day, hour, minute, second, year = (int(match.group(number)) for number in (2, 3, 4, 5, 6))
-    if not 1 <= day <= 31 or hour > 23 or minute > 59 or second > 60:
-        raise ValueError(text)
-    return calendar.timegm((year, _MONTHS.index(match.group(1)) + 1, day, hour, minute, second))
+    @staticmethod
+    @functools.lru_cache(maxsize=1024)
+    def epoch_s(text):
+        # As ctime(3) prints it, in UTC (the runner sets TZ), in any locale.
+        if not _TIME.match(text):
+            raise ValueError(text)
+        return epoch_of_words(text[4:], 0)
 
 
 def _is_document(value):
@@ -269,6 +206,6 @@ def _plain(raw):
     """Return the value of a line, as text if it is invalid JSON."""
     raw = raw[:-1] if raw.endswith(",") else raw
     try:
-        return _DECODER.decode(raw)
+        return DECODER.decode(raw)
     except ValueError:
         return raw[1:-1] if len(raw) > 1 and raw[0] == raw[-1] == '"' else raw

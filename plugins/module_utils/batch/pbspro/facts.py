@@ -6,8 +6,8 @@
 import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import node_record, number
-from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.facts import Pbs
-from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.facts_output import (
+from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.facts import (
+    Pbs,
     converted,
     items,
     parse_records,

@@ -3,9 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Slurm. Sources: the manual pages of sbatch, squeue and scancel, 20.11 to 24.11."""
 
-import calendar
 import re
-import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     COMPLETING,
@@ -16,48 +14,31 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     Job,
     RequestOption,
     Scheduler,
+    by_word,
     unknown_state,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_iso
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.units import clock
 
 # The longest time in seconds before the end of the walltime at which glidein.sh gets SIGTERM. It is needed if the time
 # limit of a job was reduced. Slurm may send it up to 60 s early. Even then it must come after the glidein's own end, at
-# most 120 s or a tenth of the walltime before its end (plan_times in files/glidein/lib/settings.sh).
+# most 120 s or a tenth of the walltime before its end (set_times in files/glidein/lib/settings.sh).
 NOTICE_S = 50
 EARLY_S = 60
 
 # squeue %T. None: the job has ended, but is still listed.
-STATES = {
-    "PENDING": QUEUED,
-    "CONFIGURING": RUNNING,  # has its nodes, they are booting
-    "POWER_UP_NODE": RUNNING,
-    "RUNNING": RUNNING,
-    "RESIZING": RUNNING,
-    "EXPEDITING": QUEUED,
-    "COMPLETING": COMPLETING,
-    "SIGNALING": COMPLETING,
-    "STAGE_OUT": COMPLETING,
-    "REQUEUED": COMPLETING,
-    "REQUEUE_FED": COMPLETING,
-    "REQUEUE_HOLD": SICK,
-    "RESV_DEL_HOLD": SICK,
-    "SPECIAL_EXIT": SICK,
-    "STOPPED": SICK,
-    "SUSPENDED": SICK,
-    "BOOT_FAIL": None,
-    "CANCELLED": None,
-    "COMPLETED": None,
-    "DEADLINE": None,
-    "FAILED": None,
-    "LAUNCH_FAILED": None,
-    "NODE_FAIL": None,
-    "OUT_OF_MEMORY": None,
-    "PREEMPTED": None,
-    "RECONFIG_FAIL": None,
-    "REVOKED": None,
-    "TIMEOUT": None,
-}
+STATES = by_word(
+    {
+        QUEUED: "PENDING EXPEDITING",
+        # CONFIGURING: it has its nodes, and they are booting.
+        RUNNING: "CONFIGURING POWER_UP_NODE RUNNING RESIZING",
+        COMPLETING: "COMPLETING SIGNALING STAGE_OUT REQUEUED REQUEUE_FED",
+        SICK: "REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT STOPPED SUSPENDED",
+        None: "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED LAUNCH_FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED"
+        " RECONFIG_FAIL REVOKED TIMEOUT",
+    }
+)
 
 # States of jobs that have started: to cancel one of them could end a user's job.
 _STARTED = ("STOPPED", "SUSPENDED")
@@ -107,9 +88,6 @@ _HEADER = re.compile(r"^JOBID\|STATE(?:\|[A-Z_]+){4}[ \t]*$", re.MULTILINE)
 _CLUSTER = re.compile(r"^CLUSTER: *(\S+)", re.MULTILINE)
 _NO_TIME = ("N/A", "NONE", "Unknown")
 _JOB_ID = re.compile(r"^(\d+)(?:_\d+)?(?:\+\d+)?\Z")
-_SUBMITTED = re.compile(r"^(\d+)(?:;[^\s;]+)?\Z")
-_NO_SUCH_JOB = re.compile(r"^scancel: error: .*Invalid job id specified\Z")
-_REFUSED_OR_NOT = re.compile(r"timed out|zero bytes|connection reset|transport endpoint|broken pipe", re.IGNORECASE)
 
 
 class Slurm(Scheduler):
@@ -120,18 +98,17 @@ class Slurm(Scheduler):
     submit_command = "sbatch"
     remove_command = "scancel"
     # sbatch takes the last of several options in a script, as seen with 24.11.
-    refused_options = {
-        "--array": "the plan sets the number of glideins",
-        "--clusters": "the glideins would not be counted; make a site for each cluster",
-        "--dependency": "the glideins would wait for other jobs",
-        "--error": "the glidein's log would lack its errors",
-        "--help": "no job would be submitted",
-        "--hold": "the glideins would never start",
-        "--test-only": "no job would be submitted",
-        "--usage": "no job would be submitted",
-        "--version": "no job would be submitted",
-        "--wait": "sbatch would not return before the glideins end",
-    }
+    refused_options = by_word(
+        {
+            "the plan sets the number of glideins": "--array",
+            "the glideins would not be counted; make a site for each cluster": "--clusters",
+            "the glideins would wait for other jobs": "--dependency",
+            "the glidein's log would lack its errors": "--error",
+            "no job would be submitted": "--help --test-only --usage --version",
+            "the glideins would never start": "--hold",
+            "sbatch would not return before the glideins end": "--wait",
+        }
+    )
     flag_letters = "hHIkKOQsvVWX"
     # SBATCH_* would override the script's directives, SQUEUE_* the output format, SLURM_TIME_FORMAT the form of times,
     # SINFO_PARTITION the list of nodes.
@@ -146,6 +123,11 @@ class Slurm(Scheduler):
         "whole_node": RequestOption("exclusive", ("exclusive", "none")),
     }
     grace_s = 30  # KillWait
+    submitted_pattern = re.compile(r"^(\d+)(?:;[^\s;]+)?\Z")
+    answer_lost_pattern = re.compile(
+        r"timed out|zero bytes|connection reset|transport endpoint|broken pipe", re.IGNORECASE
+    )
+    ended_pattern = re.compile(r"^scancel: error: .*Invalid job id specified\Z")
     # MaxArraySize; MaxSubmitJobs of associations and QOS; MaxJobCount. Some of these are also reported for one job.
     too_many_pattern = re.compile(
         r"Invalid job array specification|MaxSubmitJob|job submit limit|Slurm temporarily unable to accept job",
@@ -217,13 +199,6 @@ class Slurm(Scheduler):
         array = [] if tasks is None else [f"--array=1-{tasks}"]
         return self.argv["sbatch"] + ["--parsable"] + array + [path]
 
-    def parse_submission(self, stdout):
-        return self.only_id(_SUBMITTED, stdout)
-
-    def may_have_submitted(self, error):
-        # The request was sent and the answer was lost: slurmctld may have accepted it.
-        return super().may_have_submitted(error) or bool(_REFUSED_OR_NOT.search(error.stderr))
-
     def list_argv(self, user):
         # -r: one line per array task. --json and %i without -r truncate long task lists. Not -h: without jobs, the
         # header proves that squeue has answered.
@@ -250,11 +225,11 @@ class Slurm(Scheduler):
         if not match:
             raise self.output_error("a line of squeue's output", line)
         try:
-            submitted_s = _epoch(submitted)
+            submitted_s = epoch_of_iso(submitted)
         except ValueError:
             raise self.output_error("a submit time in squeue's output", line, job_id) from None
         try:
-            started_s = None if started in _NO_TIME else _epoch(started)
+            started_s = None if started in _NO_TIME else epoch_of_iso(started)
         except ValueError:
             raise self.output_error("a start time in squeue's output", line, job_id) from None
         common = STATES.get(state, QUEUED)
@@ -291,16 +266,6 @@ class Slurm(Scheduler):
             # A suspended job does not react to TERM.
             self.cancel_in_chunks(ids, lambda some: self._scancel(user, ["--state=SUSPENDED"], some))
         return ids
-
-    def had_ended(self, error):
-        # scancel processes the other ids and then exits with 1.
-        lines = error.stderr.splitlines()
-        return bool(lines) and all(_NO_SUCH_JOB.match(line) for line in lines)
-
-
-def _epoch(text):
-    """Return epoch seconds of squeue's time in UTC (the runner sets TZ). Raises ValueError."""
-    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
 
 
 def _quoted(path):

@@ -11,6 +11,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import (
     account_record,
     largest,
     limits_record,
+    node_groups,
+    node_record,
     queue_record,
     smallest,
 )
@@ -67,7 +69,7 @@ def _read_output(reader, user):
         details = {configuration: found[name] for configuration, name in examples.items() if name in found}
     user_groups = reservations = None
     if any(_listed(partition, "AllowGroups") for partition in partitions):
-        user_groups = reader.read("groups of the user", ["id", "-Gn", user], facts_output.parse_groups)
+        user_groups = reader.read("groups of the user", ["id", "-Gn", user], str.split)
     if any(partition.get("ReqResv") == "YES" for partition in partitions):
         argv = [*show, "reservation"]
         reservations = reader.read("reservations", argv, facts_output.parse_reservations)
@@ -186,68 +188,78 @@ def _associations_of(output, account, partition):
 def _queue(output, partition, accounts):
     """Return one of `queues` of the facts. partition: a record of scontrol."""
     name = partition["PartitionName"]
-    sources = {}
     problems = _problems(output, partition)
     usable, more_problems = _usable_accounts(output, partition, accounts)
     associations = [row for account in usable or [None] for row in _associations_of(output, account, name)]
     wanted_qos, choices, qos_problem = _job_qos(output, partition, associations)
     problems += more_problems or qos_problem
-    qos_limits = _qos_limits(output, partition, choices)
-    max_memory = smallest([_memory_limit(output, partition, "MaxMemPerNode"), qos_limits["memory_mb"]])
-    # Without max_memory_per_job_mb: max_memory already limits the node groups.
-    queue = queue_record(
+    rows = _qos_rows(output, partition, choices)
+    per_job, per_user = ("MaxTRESPerJob", "MaxTRESPerNode"), ("MaxTRESPerUser",)
+    max_memory = _tightest(_memory_limit(output, partition, "MaxMemPerNode"), _of_qos(rows, per_job, _tres_memory))
+    # Key of a queue -> (value, source). Without max_memory_per_job_mb: max_memory already limits the node groups.
+    known = {
+        "walltime_s": _walltime(output, partition, associations, rows),
+        "whole_nodes": _whole_nodes(output, partition),
+        "node_groups": _node_groups(output, name, max_memory[0]),
+        "max_queued": _of_qos(rows, ("MaxSubmitJobsPerUser", "MaxSubmitJobsPerAccount", "GrpSubmitJobs")),
+        "max_running": _of_qos(rows, ("MaxJobsPerUser", "MaxJobsPerAccount", "GrpJobs")),
+        "max_cpus": _of_qos(rows, per_user, _tres_number("cpu")),
+        "max_gpus": _of_qos(rows, per_user, _tres_number("gres/gpu")),
+        "max_cpus_per_job": _tightest(
+            _of_partition(partition, "MaxCPUsPerNode"), _of_qos(rows, per_job, _tres_number("cpu"))
+        ),
+        "max_nodes_per_job": _tightest(
+            _of_partition(partition, "MaxNodes"), _of_qos(rows, per_job[:1], _tres_number("node"))
+        ),
+        "max_memory_per_cpu_mb": _memory_limit(output, partition, "MaxMemPerCPU"),
+        "accounts": (usable, None if usable is None else "sacctmgr show user withassoc"),
+    }
+    return queue_record(
         name,
         problems=problems,
         default=partition.get("Default") == "YES",
-        walltime_s=_walltime(partition, associations, qos_limits, _enforced(output, "limits"), sources),
-        whole_nodes=_whole_nodes(output, partition, sources),
-        node_groups=_node_groups(output, name, max_memory, sources),
-        max_queued=qos_limits["queued"],
-        max_running=qos_limits["running"],
-        max_cpus=qos_limits["user_cpus"],
-        max_gpus=qos_limits["user_gpus"],
-        max_cpus_per_job=smallest([number(partition.get("MaxCPUsPerNode", "")), qos_limits["cpus"]]),
-        max_nodes_per_job=smallest([number(partition.get("MaxNodes", "")), qos_limits["nodes"]]),
-        max_memory_per_cpu_mb=_memory_limit(output, partition, "MaxMemPerCPU"),
-        accounts=usable,
         qos=wanted_qos,
-        sources=sources,
+        sources={key: source for key, (_value, source) in known.items() if source},
+        **{key: value for key, (value, _source) in known.items()},
     )
-    sources.update(_limit_sources(partition, queue, qos_limits["sources"]))
-    if usable is not None:
-        sources["accounts"] = "sacctmgr show user withassoc"
-    return queue
 
 
-# Key of a queue -> setting of the partition, key of _qos_limits.
-_LIMITS = {
-    "max_queued": (None, "queued"),
-    "max_running": (None, "running"),
-    "max_cpus": (None, "user_cpus"),
-    "max_gpus": (None, "user_gpus"),
-    "max_cpus_per_job": ("MaxCPUsPerNode", "cpus"),
-    "max_nodes_per_job": ("MaxNodes", "nodes"),
-    "max_memory_per_cpu_mb": ("MaxMemPerCPU", None),
-}
+# A limit is a pair: its value, None if it is not limited, and where it comes from.
+_UNLIMITED = (None, None)
 
 
-def _limit_sources(partition, queue, qos_sources):
-    """Return {key: where it comes from} of the queue's limits that are known."""
-    sources = {}
-    for key, (setting, limit) in _LIMITS.items():
-        if queue[key] is None:
-            continue
-        if setting and queue[key] == number(partition.get(setting, "")):
-            sources[key] = f"scontrol show partition: {setting}={partition[setting]}"
-        else:
-            sources[key] = qos_sources.get(limit, f"scontrol show config: {setting}")
-    return sources
+def _tightest(*limits):
+    return min((limit for limit in limits if limit[0] is not None), key=lambda limit: limit[0], default=_UNLIMITED)
+
+
+def _of_partition(partition, setting):
+    value = number(partition.get(setting, ""))
+    return _UNLIMITED if value is None else (value, f"scontrol show partition: {setting}={partition[setting]}")
 
 
 def _memory_limit(output, partition, setting):
-    """Return MaxMemPerNode or MaxMemPerCPU in MiB: the partition's, or that of all partitions; None if not limited."""
-    own = number(partition.get(setting, ""))
-    return number(output.config.get(setting, "")) if own is None else own
+    """Return MaxMemPerNode or MaxMemPerCPU in MiB: the partition's, or that of all partitions."""
+    of_all = number(output.config.get(setting, ""))
+    own = _of_partition(partition, setting)
+    return own if own[0] is not None or of_all is None else (of_all, f"scontrol show config: {setting}")
+
+
+def _of_qos(rows, columns, value_of=number):
+    """Return the tightest of the limits in these columns of QOS, each of the first row that sets it."""
+    limits = []
+    for column in columns:
+        of_rows = [(value_of(row[column]), f"sacctmgr show qos {row['Name']}: {column}={row[column]}") for row in rows]
+        limits += [limit for limit in of_rows if limit[0] is not None][:1]
+    return _tightest(*limits)
+
+
+def _tres_number(name):
+    """Return a function of a TRES list that returns its number with this name, or None."""
+    return lambda text: number(facts_output.tres(text).get(name, ""))
+
+
+def _tres_memory(text):
+    return facts_output.size_mb(facts_output.tres(text).get("mem", ""))
 
 
 def _problems(output, partition):
@@ -277,7 +289,7 @@ def _problems(output, partition):
         states = sorted({group.state for group in nodes})
         problems.append(f"none of its nodes takes jobs: {', '.join(states)}")
     groups = _listed(partition, "AllowGroups")
-    if groups and output.user_groups is not None and not output.user_groups.intersection(groups):
+    if groups and output.user_groups is not None and not set(output.user_groups).intersection(groups):
         add("AllowGroups", f"{output.user} is in none of them")
     hosts = partition.get("AllocNodes", "ALL")
     if _listed(partition, "AllocNodes") and not facts_output.is_in_host_list(socket.gethostname(), hosts):
@@ -340,83 +352,52 @@ def _job_qos(output, partition, associations):
     return wanted, [wanted or without_request], []
 
 
-def _qos_limits(output, partition, job_qos):
-    """Return the limits that QOS set on the jobs of one user in a partition.
+def _qos_rows(output, partition, job_qos):
+    """Return the QOS whose limits hold for jobs of a partition, in the order of their precedence.
 
     Slurm takes each limit from the partition's QOS if that sets it, otherwise from the job's. If the job's QOS has the
-    flag OverPartQOS, it is the other way round. Returns queued, running, cpus, nodes, memory_mb (of one job), walltime
-    (seconds), user_cpus and user_gpus (of all running jobs of the user), each None if not limited;
-    ignores_partition_time; and sources, {key: where the limit comes from}.
+    flag OverPartQOS, it is the other way round.
     """
-    rows = []
-    if output.qos and _enforced(output, "limits"):
-        of_jobs = [output.qos[name] for name in job_qos if name in output.qos]
-        of_partition = [output.qos[name] for name in _listed(partition, "QoS") if name in output.qos]
-        overrides = any("OverPartQOS" in row["Flags"] for row in of_jobs)
-        rows = of_jobs + of_partition if overrides else of_partition + of_jobs
-    limits = dict.fromkeys(("queued", "running", "cpus", "nodes", "memory_mb", "walltime", "user_cpus", "user_gpus"))
-    sources = {}
-
-    def take(key, columns, value_of):
-        for column in columns:
-            row = next((row for row in rows if value_of(row[column]) is not None), None)
-            value = value_of(row[column]) if row else None
-            if value is not None and (limits[key] is None or value < limits[key]):
-                limits[key] = value
-                sources[key] = f"sacctmgr show qos {row['Name']}: {column}={row[column]}"
-
-    take("queued", ("MaxSubmitJobsPerUser", "MaxSubmitJobsPerAccount", "GrpSubmitJobs"), number)
-    take("running", ("MaxJobsPerUser", "MaxJobsPerAccount", "GrpJobs"), number)
-    per_job = ("MaxTRESPerJob", "MaxTRESPerNode")
-    take("cpus", per_job, lambda text: number(facts_output.tres(text).get("cpu", "")))
-    take("memory_mb", per_job, lambda text: facts_output.size_mb(facts_output.tres(text).get("mem", "")))
-    take("nodes", per_job[:1], lambda text: number(facts_output.tres(text).get("node", "")))
-    take("walltime", ("MaxWall",), duration_s)
-    take("user_cpus", ("MaxTRESPerUser",), lambda text: number(facts_output.tres(text).get("cpu", "")))
-    take("user_gpus", ("MaxTRESPerUser",), lambda text: number(facts_output.tres(text).get("gres/gpu", "")))
-    flags = ",".join(row["Flags"] for row in rows)
-    limits["ignores_partition_time"] = "PartitionTimeLimit" in flags
-    limits["sources"] = sources
-    return limits
+    if not output.qos or not _enforced(output, "limits"):
+        return []
+    of_jobs = [output.qos[name] for name in job_qos if name in output.qos]
+    of_partition = [output.qos[name] for name in _listed(partition, "QoS") if name in output.qos]
+    overrides = any("OverPartQOS" in row["Flags"] for row in of_jobs)
+    return of_jobs + of_partition if overrides else of_partition + of_jobs
 
 
-def _walltime(partition, associations, qos_limits, is_limited, sources):
-    """Return the longest walltime of the user's jobs in seconds, or None if it is unlimited or unknown."""
+def _walltime(output, partition, associations, rows):
+    """Return the longest walltime of the user's jobs in seconds, as a limit. rows: of _qos_rows."""
     text = partition.get("MaxTime")
-    of_partition = duration_s(text) if text else None
-    if text:
-        sources["walltime_s"] = f"scontrol show partition: MaxTime={text}"
-    of_user, source = qos_limits["walltime"], qos_limits["sources"].get("walltime")
-    if of_user is None and is_limited:
+    of_partition = (duration_s(text), f"scontrol show partition: MaxTime={text}") if text else _UNLIMITED
+    of_user = _of_qos(rows, ("MaxWall",), duration_s)
+    if of_user[0] is None and _enforced(output, "limits"):
         times = [duration_s(row["MaxWall"]) for row in associations if row["MaxWall"]]
         if times and len(times) == len(associations) and None not in times:
-            of_user, source = max(times), "sacctmgr show user withassoc: MaxWall"
-    if of_user is None:
+            of_user = max(times), "sacctmgr show user withassoc: MaxWall"
+    if of_user[0] is None:
         return of_partition
-    if of_partition is not None and of_partition <= of_user and not qos_limits["ignores_partition_time"]:
-        return of_partition
-    sources["walltime_s"] = source
-    return of_user
+    if any("PartitionTimeLimit" in row["Flags"] for row in rows):
+        return of_user
+    return _tightest(of_partition, of_user)
 
 
-def _whole_nodes(output, partition, sources):
-    """Return whether jobs get only whole nodes."""
+def _whole_nodes(output, partition):
+    """Return (whether jobs get only whole nodes, where this comes from)."""
     shared = partition.get("OverSubscribe", "")
     select = output.config.get("SelectType", "")
     if shared == "EXCLUSIVE":
-        sources["whole_nodes"] = "scontrol show partition: OverSubscribe=EXCLUSIVE"
-        return True
+        return True, "scontrol show partition: OverSubscribe=EXCLUSIVE"
     parameters = partition.get("SelectTypeParameters", "") + output.config.get("SelectTypeParameters", "")
     is_linear = "linear" in select or ("cray" in select and "CR_" not in parameters and "OTHER_CONS" not in parameters)
     if is_linear and not shared.startswith(("FORCE", "YES")):
-        sources["whole_nodes"] = f"scontrol show config: SelectType={select}"
-        return True
-    return False
+        return True, f"scontrol show config: SelectType={select}"
+    return False, None
 
 
-def _node_groups(output, partition, max_memory_mb, sources):
-    """Return `node_groups` of a queue. max_memory_mb: what a job may have of a node's memory, or None."""
-    counts = collections.OrderedDict()
+def _node_groups(output, partition, max_memory_mb):
+    """Return (`node_groups` of a queue, their source). max_memory_mb: of a node's memory for one job, or None."""
+    nodes, source = [], "sinfo"
     for group in output.node_groups:
         if group.partition != partition:
             continue
@@ -424,39 +405,40 @@ def _node_groups(output, partition, max_memory_mb, sources):
         cpus = details.cpus if details and details.cpus else group.cpus
         memory = details.memory_mb if details and details.memory_mb else group.memory_mb
         if (cpus, memory) != (group.cpus, group.memory_mb):
-            sources["node_groups"] = "sinfo, less CoreSpecCount and MemSpecLimit of scontrol show node"
+            source = "sinfo, less CoreSpecCount and MemSpecLimit of scontrol show node"
         gpus = group.gpus
         if not gpus and details and details.gpus:
             gpus = details.gpus
-            sources["node_groups"] = "sinfo; GPUs: CfgTRES of scontrol show node"
-        kind = next(iter(gpus)) if len(gpus) == 1 else None
+            source = "sinfo; GPUs: CfgTRES of scontrol show node"
         if max_memory_mb is not None and max_memory_mb < memory:
             memory = max_memory_mb
-            sources["node_groups"] = f"sinfo; a job may have {memory} MiB of a node's memory at most"
-        key = (cpus, memory, group.disk_mb, sum(gpus.values()), kind or None, group.features)
-        total, usable = counts.get(key, (0, 0))
-        counts[key] = (total + group.nodes, usable + group.usable)
-    if counts:
-        sources.setdefault("node_groups", "sinfo")
-    if len(counts) > _MAX_GROUPS:
-        counts = _without_rare_features(counts)
-        sources["node_groups"] += "; without features that only some of the nodes of a group have"
-    names = ("cpus", "memory_mb", "disk_mb", "gpus", "gpu_type", "features")
-    groups = [dict(zip(names, key), nodes=total, usable_nodes=usable) for key, (total, usable) in counts.items()]
-    for group in groups:
-        group["features"] = list(group["features"])
-    return sorted(groups, key=lambda group: -group["nodes"])
+            source = f"sinfo; a job may have {memory} MiB of a node's memory at most"
+        node = node_record(
+            usable=bool(group.usable),
+            count=group.nodes,
+            cpus=cpus,
+            memory_mb=memory,
+            disk_mb=group.disk_mb,
+            gpus=sum(gpus.values()),
+            gpu_type=(next(iter(gpus)) or None) if len(gpus) == 1 else None,
+            features=group.features,
+        )
+        nodes.append(node)
+    equal = ("cpus", "disk_mb", "gpus", "gpu_type", "features")
+    groups = node_groups(nodes, equal)
+    if len(groups) > _MAX_GROUPS:
+        groups = node_groups(_without_rare_features(nodes), equal)
+        source += "; without features that only some of the nodes of a group have"
+    return groups, source if groups else None
 
 
-def _without_rare_features(counts):
-    """Return {key: (nodes, usable nodes)} in which nodes of one size are one group with the features of all of them."""
-    common, merged = {}, collections.OrderedDict()
-    for (*size, features), (total, usable) in counts.items():
-        size = tuple(size)
-        common[size] = common.get(size, set(features)).intersection(features)
-        before = merged.get(size, (0, 0))
-        merged[size] = (before[0] + total, before[1] + usable)
-    return {(*size, tuple(sorted(common[size]))): numbers for size, numbers in merged.items()}
+def _without_rare_features(nodes):
+    """Return the nodes with only those features that all nodes of their size have."""
+    sizes = [tuple(node[key] for key in ("cpus", "memory_mb", "disk_mb", "gpus", "gpu_type")) for node in nodes]
+    common = {}
+    for size, node in zip(sizes, nodes):
+        common.setdefault(size, set(node["features"])).intersection_update(node["features"])
+    return [dict(node, features=tuple(sorted(common[size]))) for size, node in zip(sizes, nodes)]
 
 
 # -- the whole batch system ----------------------------------------------------------------------------------------

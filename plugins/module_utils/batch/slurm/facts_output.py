@@ -234,11 +234,6 @@ def table_parser(columns):
     return parse
 
 
-def parse_groups(text):
-    """Return the set of group names that `id -Gn` prints."""
-    return set(text.split())
-
-
 def is_in_host_list(host, names):
     """Return whether a host is in Slurm's host list, such as login[1-4],data1. The host's domain is ignored."""
     host = host.partition(".")[0]

@@ -12,10 +12,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     QUEUED,
     RUNNING,
     SICK,
-    Job,
     RequestOption,
+    by_word,
     printed_nothing,
-    unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.commands import (
     JOB_ID,
@@ -23,23 +22,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.commands imp
     is_array,
     is_task,
     owned_by,
-    reason_of,
-    submission_of,
 )
-
-# job_state (pbs_job_attributes(7B)). None: the job has ended; it is listed for keep_completed seconds.
-STATES = {
-    "C": None,
-    "E": COMPLETING,
-    "H": SICK,
-    "Q": QUEUED,
-    "R": RUNNING,
-    "S": SICK,
-    "T": QUEUED,  # moves to another server
-    "W": QUEUED,  # waits for its time
-}
-# States of jobs that have started.
-_STARTED = ("E", "R", "S")
 
 # Resources of memory: of the job, of each process; one, or two joined by +.
 _MEMORY = ("mem", "vmem", "pmem", "pvmem")
@@ -54,6 +37,10 @@ class Torque(Pbs):
     """Torque through qsub, qstat -x and qdel."""
 
     name = "torque"
+    # T: moves to another server; W: waits for its time; C: has ended, and is listed for keep_completed seconds.
+    states = by_word({QUEUED: "Q T W", RUNNING: "R", COMPLETING: "E", SICK: "H S", None: "C"})
+    started_letters = ("E", "R", "S")
+    start_attribute = "start_time"
     resources = {
         "memory": RequestOption("mem", (*_MEMORY, "none", *map("+".join, itertools.permutations(_MEMORY, 2)))),
         "disk": RequestOption("none", None),
@@ -63,19 +50,18 @@ class Torque(Pbs):
     }
     grace_s = 2  # kill_delay of the queue or server
     flag_letters = "EfhInVxXz"
-    refused_options = dict(
-        Pbs.refused_options,
-        **{
-            "-P": "the glideins would not be counted",
-            "-t": "the plan sets the number of glideins",
-            "-x": "qsub would start an interactive job",
-            "job_array_request=": "the plan sets the number of glideins",
-        },
+    refused_options = by_word(
+        {
+            "the glideins would not be counted": "-P",
+            "the plan sets the number of glideins": "-t job_array_request=",
+            "qsub would start an interactive job": "-x",
+        }
     )
+    refused_options.update(Pbs.refused_options)
     array_options = ("-t",)
     constraint = re.compile(r"^[A-Za-z][A-Za-z0-9_.-]*(?::[A-Za-z][A-Za-z0-9_.-]*)*\Z")
     constraint_rule = "properties of a node, joined by :"
-    ended = re.compile(
+    ended_pattern = re.compile(
         r"^qdel: (?:nonexistent job id:|Unknown Job Id(?: Error)?|Request invalid for state of job"
         r"(?: MSG=invalid state for job - (?:COMPLETE|EXITING))?) \S+\s*\Z"
     )
@@ -143,35 +129,17 @@ class Torque(Pbs):
         if not owned_by(attributes["Job_Owner"], user):
             return None
         job_id, letter = attributes.get("Job_Id", ""), attributes.get("job_state", "")
-        holds, comment = attributes.get("Hold_Types", ""), attributes.get("comment", "")
+        name, holds = attributes.get("Job_Name", ""), attributes.get("Hold_Types", "")
         if not JOB_ID.match(job_id) or is_array(job_id):
             raise self.output_error("a job id in qstat's output", job_id)
-        if not letter:
-            raise self.output_error("a job's state in qstat's output", piece, job_id)
-        state = STATES.get(letter, QUEUED)
-        if state is None:
-            return None
         if letter == "H" and holds and not holds.strip("al"):
-            state = QUEUED  # the server still creates the array's tasks, or limits how many of them run at once
-        why = ""
-        if letter not in STATES:
-            why = unknown_state(letter)
-        elif state == SICK:
-            why = reason_of(comment, letter, holds)
-        elif state == QUEUED:
-            why = comment
-        name = attributes.get("Job_Name", "")
-        if is_task(job_id):
-            name = _without_index(name, job_id)
-        started = letter in _STARTED
-        begun = self._epoch(job_id, attributes["start_time"]) if started and attributes.get("start_time") else None
-        submitted = self._epoch(job_id, attributes.get("ctime", ""))
-        cancellable = not started and letter in STATES
-        return Job(job_id, submission_of(job_id), name, state, cancellable, why, submitted, begun)
+            letter = "Q"  # the server still creates the array's tasks, or limits how many of them run at once
+        return self.job_of(job_id, attributes, letter, _without_index(name, job_id) if is_task(job_id) else name)
 
-    def _epoch(self, job_id, text):
+    @staticmethod
+    def epoch_s(text):
         if not re.match(r"^[0-9]{1,12}\Z", text):
-            raise self.output_error("a time in qstat's output", f"{job_id}: {text}", job_id)
+            raise ValueError(text)
         return int(text)
 
     def cancel_argv(self, user, ids, running):

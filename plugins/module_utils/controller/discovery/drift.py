@@ -13,12 +13,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.q
     Queue,
     usable_groups,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.shapes import smallest
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
 
-# Resource of a shape -> key of a node group, the unit in sentences.
-_RESOURCES = {"cpus": ("cpus", "cores"), "asked_memory_mb": ("memory_mb", "MB of memory"), "gpus": ("gpus", "GPUs")}
+# Resource of a shape -> its unit in sentences.
+_UNITS = {"cpus": "cores", "asked_memory_mb": "MB of memory", "gpus": "GPUs"}
 # An expression of features alone: names joined by & | , * and brackets. Other expressions are not checked.
 _FEATURES = re.compile(r"^[A-Za-z0-9_.&|,*()\[\]-]+\Z")
 _FEATURE = re.compile(r"[A-Za-z0-9_.-]+")
@@ -114,48 +115,39 @@ def _constraint(queue: Queue, groups: List[Group], entry: Dict[str, Any]) -> Lis
     return [f"no node has the feature {word} of the constraint" for word in words if word not in known]
 
 
+def _offer(queue: Queue, group: Group) -> Dict[str, Any]:
+    """Return what one job can have on a node of a group; None: unknown."""
+    return {
+        "cpus": smallest(group["cpus"], queue["max_cpus_per_job"]),
+        "asked_memory_mb": smallest(group["memory_mb"], queue.get("max_memory_per_job_mb")),
+        "gpus": group["gpus"],
+        "gpu_type": group["gpu_type"],
+    }
+
+
 def _shapes(queue: Queue, groups: List[Group], entry: Dict[str, Any]) -> List[str]:
-    """Return the sentences about shapes that no node of the queue has."""
-    if entry["constraint"] and any(entry["constraint"] in group["features"] for group in groups):
-        groups = [group for group in groups if entry["constraint"] in group["features"]]
+    """Return the sentences about shapes that no node of the queue has. Unknown numbers fit."""
+    having = [group for group in groups if entry["constraint"] in group["features"]]
+    offers = [_offer(queue, group) for group in having or groups]
+    kinds = sorted({offer["gpu_type"] for offer in offers if offer["gpu_type"]})
     sentences = []
     for name, shape in entry["shapes"].items():
-        if not groups or any(_fits(queue, group, shape) for group in groups):
+        kind = shape["gpu_type"]
+        if not offers or any(
+            all(offer[key] is None or shape[key] <= offer[key] for key in _UNITS)
+            and (not kind or offer["gpu_type"] in (None, "", kind))
+            for offer in offers
+        ):
             continue
-        found = [
-            sentence for sentence in (_too_large(queue, groups, name, shape, key) for key in _RESOURCES) if sentence
-        ]
-        kinds = sorted({group["gpu_type"] for group in groups if group["gpu_type"]})
-        if shape["gpu_type"] and kinds and shape["gpu_type"] not in kinds:
-            found.append(f'GPUs of the nodes are {", ".join(kinds)}, the shape "{name}" asks for {shape["gpu_type"]}')
+        found = []
+        for key, unit in _UNITS.items():
+            numbers = [offer[key] for offer in offers]
+            if None not in numbers and shape[key] > max(numbers):
+                found.append(f'nodes have {max(numbers)} {unit}, the shape "{name}" asks for {shape[key]}')
+        if kind and kinds and kind not in kinds:
+            found.append(f'GPUs of the nodes are {", ".join(kinds)}, the shape "{name}" asks for {kind}')
         sentences += found or [f'no node has all that the shape "{name}" asks for']
     return sentences
-
-
-def _available(queue: Queue, group: Group, key: str) -> Optional[int]:
-    """Return how much of a resource one job can have on a node of a group; None if it is unknown."""
-    of_job = {"cpus": queue["max_cpus_per_job"], "memory_mb": queue.get("max_memory_per_job_mb")}
-    numbers = [group[key], of_job.get(key)]
-    return min((number for number in numbers if number is not None), default=None)
-
-
-def _fits(queue: Queue, group: Group, shape: Dict[str, Any]) -> bool:
-    """Return whether a node of a group has what a shape asks for. Unknown numbers fit."""
-    for key, (of_group, _unit) in _RESOURCES.items():
-        available = _available(queue, group, of_group)
-        if available is not None and shape[key] > available:
-            return False
-    return not (shape["gpu_type"] and group["gpu_type"]) or shape["gpu_type"] == group["gpu_type"]
-
-
-def _too_large(queue: Queue, groups: List[Group], name: str, shape: Dict[str, Any], key: str) -> Optional[str]:
-    """Return the sentence for a resource that no node has enough of for a shape, or None."""
-    of_group, unit = _RESOURCES[key]
-    numbers = [_available(queue, group, of_group) for group in groups]
-    known = [number for number in numbers if number is not None]
-    if len(known) < len(groups) or shape[key] <= max(known):
-        return None
-    return f'nodes have {max(known)} {unit}, the shape "{name}" asks for {shape[key]}'
 
 
 def _limits(facts: Facts, queue: Queue, entry: Dict[str, Any]) -> List[str]:

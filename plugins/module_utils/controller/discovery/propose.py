@@ -1,16 +1,17 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the facts of a login node to the proposed variables of its site."""
+"""The proposed variables of a site, from the facts of its login node."""
 
-import copy
 import re
-from typing import Any, Container, Dict, List, Optional, Tuple, Union
+from typing import Any, Container, Dict, List, Optional, Set, Tuple, Union
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import Scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery import shapes as sizes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profiles import (
+    Profile,
     queues_of_profile,
     remarks_of_profile,
     source_text,
@@ -63,141 +64,208 @@ _FREE_DISK = "the free disk"
 def propose(
     facts: Facts,
     nodes: Optional[Dict[str, Node]] = None,
-    batch_system: Optional[Scheduler] = None,
     existing: Container[str] = (),
     measured: Optional[Measured] = None,
-    profile: Optional[Dict[str, Any]] = None,
+    profile: Optional[Profile] = None,
 ) -> Proposal:
     """Return the Proposal for a site.
 
-    facts: of the module site_facts; nodes: {entry: what a probe saw on one of its compute nodes}; batch_system: that
-    of facts["scheduler"], without which its defaults are unknown; existing: names of variables that the host has,
-    which are not asked about; measured: {path: (value, source)} of what earlier probes saw, which is kept for the
-    entries that `nodes` has no report of (VariablesFile.measured); profile: of the machine, as load_profile returns it.
+    facts: of the module site_facts; nodes: {entry: what a probe saw on one of its compute nodes}; existing: names of
+    variables that the host has, which are not asked about; measured: {path: (value, source)} of what earlier probes
+    saw, which is kept for the entries that `nodes` has no report of (VariablesFile.measured); profile: of the machine.
     Its entries are proposed instead of one for each queue. Raises InputError if it is of another machine.
     """
-    nodes, measured = nodes or {}, measured or {}
-    proposal = Proposal(existing)
-    _site(proposal, facts, batch_system, profile)
-    for account in facts["accounts"]:
-        if account["problem"]:
-            proposal.notes.append(f"Account {account['name']} cannot be used: {account['problem']}.")
-    _environment(proposal, facts["environment"])
-    # Where the batch system copies the payload to the node, the compute nodes need not see this directory.
-    if batch_system is None or "GLIDEIN_HOME" not in batch_system.shell_settings:
-        _home(proposal, facts["environment"])
-    chosen, proposal.left_out = choose_queues(facts)
-    queues = queues_of_profile(proposal, facts, profile, chosen) if profile else _queues_by_entry(chosen)
-    disks_known = True
-    for name, queue in queues.items():
-        entry = _Entry(proposal, facts, batch_system, queue, name, nodes, measured)
+    site = _Site(facts, nodes or {}, existing, measured or {}, profile)
+    site.propose()
+    return site.proposal
+
+
+def _answered(node: Optional[Node]) -> bool:
+    """Return whether a probe has reported about a node."""
+    return bool(node and not node.get("error"))
+
+
+class _Site:
+    """The proposal for a site, and what it is made of: the arguments of propose."""
+
+    def __init__(
+        self,
+        facts: Facts,
+        nodes: Dict[str, Node],
+        existing: Container[str],
+        measured: Measured,
+        profile: Optional[Profile],
+    ) -> None:
+        self.facts = facts
+        self.nodes = nodes
+        self.measured = measured
+        self.profile = profile
+        self.proposal = Proposal(existing)
+        self.environment = facts["environment"]
+        scheduler = facts["scheduler"] or (profile["scheduler"] if profile else None)
+        # Without a batch system, none of its settings is proposed.
+        self.batch_system = SCHEDULERS[scheduler]() if scheduler else Scheduler
+
+    def propose(self) -> None:
+        """Set all variables and questions of the proposal. Raises InputError."""
+        proposal, facts, profile = self.proposal, self.facts, self.profile
+        self._names()
+        self._batch_system()
+        for account in facts["accounts"]:
+            if account["problem"]:
+                proposal.notes.append(f"Account {account['name']} cannot be used: {account['problem']}.")
+        self._environment()
+        chosen, proposal.left_out = choose_queues(facts)
+        queues = queues_of_profile(proposal, facts, profile, chosen) if profile else _queues_by_entry(chosen)
+        entries = [_Entry(self, name, queue) for name, queue in queues.items()]
+        for entry in entries:
+            if profile:
+                entry.propose_known(profile)
+            else:
+                entry.propose(is_for_gpus(entry.queue, chosen))
+        if not queues:
+            reason = "no queue can be used" if facts["queues"] else "the queues are unknown"
+            proposal.ask(("glidein_entries",), f"{reason}; describe at least one entry (docs/variables.md)")
         if profile:
-            entry.propose_known(profile)
+            remarks_of_profile(proposal, profile)
+        if not self._probed_scratch(set(queues)):
+            self._scratch(bool(entries) and all(entry.disk_known for entry in entries))
+        self._limits()
+
+    def _names(self) -> None:
+        """Propose the names of user and site, and ask for the site's secret."""
+        if is_name(self.facts["user"]):
+            self.proposal.set(("ansible_user",), self.facts["user"], "the user of this discovery")
+        cluster = self.facts["cluster"]
+        if is_name(cluster) and cluster.lower() not in _UNNAMED:
+            self.proposal.set(("glidein_site",), cluster, "the cluster's own name")
+        self.proposal.ask_for_token("insert the site's own secret for the demand server")
+
+    def _batch_system(self) -> None:
+        """Propose the batch system and its options. Raises InputError if the profile is of another one."""
+        facts, profile, proposal = self.facts, self.profile, self.proposal
+        found = facts["scheduler"]
+        if profile and found not in (None, profile["scheduler"]):
+            raise InputError(
+                f"profile: {profile['name']!r} is of a machine with {profile['scheduler']}, and the login node has "
+                f"{found}; name another profile, or the batch system with -e glidein_scheduler={profile['scheduler']}"
+            )
+        if not found and profile:
+            source = f"profile {profile['name']}; the login node shows no batch system"
+            proposal.set(("glidein_scheduler",), profile["scheduler"], source)
+        elif not found:
+            proposal.ask(("glidein_scheduler",), "no batch system was found; name it (docs/batch-systems)", "slurm")
         else:
-            entry.propose(is_for_gpus(queue, chosen))
-        disks_known = disks_known and entry.disk_known
-    if not queues:
-        reason = "no queue can be used" if facts["queues"] else "the queues are unknown"
-        proposal.ask(("glidein_entries",), f"{reason}; describe at least one entry (docs/variables.md)")
-    if profile:
-        remarks_of_profile(proposal, profile)
-    if not _probed_scratch(proposal, nodes, measured, list(queues)):
-        if profile and profile["scratch"]:
-            scratch = profile["scratch"]
-            proposal.set(("glidein_scratch",), scratch["value"], source_text(profile, scratch["source"]))
-        else:
-            _scratch(proposal, facts["environment"], list(queues), disks_known)
-    _site_limits(proposal, facts)
-    return proposal
+            version = f"version {facts['version']}" if facts["version"] else "its version is unknown"
+            also = f"; also found: {', '.join(facts['others'])}" if facts["others"] else ""
+            proposal.set(("glidein_scheduler",), found, version + also)
+        commands = {
+            name: argv
+            for name, argv in sorted((facts.get("commands") or {}).items())
+            if name in self.batch_system.commands and all(_ARGUMENT.match(word) for word in argv)
+        }
+        if commands:
+            source = "only a login shell has them in PATH"
+            proposal.set(("glidein_scheduler_options", "commands"), commands, source)
+        grace_s = facts["limits"]["grace_s"]
+        if grace_s and grace_s != self.batch_system.grace_s:
+            source = "seconds between the batch system's notice and its kill"
+            proposal.set(("glidein_scheduler_options", "grace"), grace_s, source)
 
-
-# -- the site ------------------------------------------------------------------------------------------------------
-
-
-def _site(
-    proposal: Proposal, facts: Facts, batch_system: Optional[Scheduler], profile: Optional[Dict[str, Any]]
-) -> None:
-    """Propose the variables that do not depend on queues."""
-    if is_name(facts["user"]):
-        proposal.set(("ansible_user",), facts["user"], "the user of this discovery")
-    cluster = facts["cluster"]
-    if is_name(cluster) and cluster.lower() not in _UNNAMED:
-        proposal.set(("glidein_site",), cluster, "the cluster's own name")
-    proposal.ask(
-        ("glidein_demand_token",),
-        "insert the site's own secret for the demand server",
-        "!vault | ...",
-        "printf %s $(openssl rand -hex 24) | ansible-vault encrypt_string --stdin-name glidein_demand_token",
-    )
-    if profile and facts["scheduler"] not in (None, profile["scheduler"]):
-        raise InputError(
-            f"profile: {profile['name']!r} is of a machine with {profile['scheduler']}, and the login node has "
-            f"{facts['scheduler']}; name another profile, or the batch system with -e glidein_scheduler="
-            f"{profile['scheduler']}"
-        )
-    if profile and not facts["scheduler"]:
-        source = f"profile {profile['name']}; the login node shows no batch system"
-        proposal.set(("glidein_scheduler",), profile["scheduler"], source)
-        return
-    if not facts["scheduler"]:
-        proposal.ask(("glidein_scheduler",), "no batch system was found; name it (docs/batch-systems)", "slurm")
-        return
-    version = f"version {facts['version']}" if facts["version"] else "its version is unknown"
-    also = f"; also found: {', '.join(facts['others'])}" if facts["others"] else ""
-    proposal.set(("glidein_scheduler",), facts["scheduler"], version + also)
-    commands = {
-        name: argv
-        for name, argv in sorted((facts.get("commands") or {}).items())
-        if (batch_system is None or name in batch_system.commands) and all(_ARGUMENT.match(word) for word in argv)
-    }
-    if commands:
-        proposal.set(("glidein_scheduler_options", "commands"), commands, "only a login shell has them in PATH")
-    grace_s = facts["limits"]["grace_s"]
-    if grace_s and (batch_system is None or grace_s != batch_system.grace_s):
-        proposal.set(
-            ("glidein_scheduler_options", "grace"),
-            grace_s,
-            "seconds between the batch system's notice and its kill",
-        )
-
-
-def _environment(proposal: Proposal, environment: Dict[str, Any]) -> None:
-    """Propose what the login node's environment shows, and record what the operator must know about it."""
-    proxies = {name: value for name, value in sorted((environment["proxies"] or {}).items()) if _is_proxy(name, value)}
-    if proxies:
-        proposal.set(("glidein_environment",), proxies, "proxies of the login node; nodes often need the same")
-    containers = environment["containers"]
-    if not containers and environment["modules"]:
-        proposal.ask(
-            ("glidein_modules",),
-            "neither apptainer nor singularity is in PATH. If jobs use containers and a module provides one "
-            "(module spider apptainer), name it",
-            "[apptainer]",
-        )
-    elif not containers:
-        proposal.notes.append("Neither apptainer nor singularity is on the login node: jobs with containers may fail.")
-    free_mb = environment["home_free_mb"]
-    if free_mb is not None and free_mb < HOME_MB:
-        proposal.notes.append(f"{environment['home']} has {free_mb} MB free; a site needs about {HOME_MB}.")
-    offset_s = environment["clock_offset_s"]
-    if offset_s is not None and abs(offset_s) > CLOCK_OFFSET_S:
-        proposal.notes.append(f"The clocks of login node and controller differ by {abs(offset_s):.0f} s.")
-    for connection in environment["connections"]:
-        if connection["error"]:
-            proposal.notes.append(
-                f"The login node cannot reach {connection['address']}: {connection['error']}. Compute nodes may."
+    def _environment(self) -> None:
+        """Propose what the login node's environment shows, and record what the operator must know about it."""
+        proposal, environment = self.proposal, self.environment
+        proxies = environment["proxies"] or {}
+        proxies = {name: value for name, value in sorted(proxies.items()) if _is_proxy(name, value)}
+        if proxies:
+            proposal.set(("glidein_environment",), proxies, "proxies of the login node; nodes often need the same")
+        if not environment["containers"] and environment["modules"]:
+            proposal.ask(
+                ("glidein_modules",),
+                "neither apptainer nor singularity is in PATH. If jobs use containers and a module provides one "
+                "(module spider apptainer), name it",
+                "[apptainer]",
+            )
+        elif not environment["containers"]:
+            text = "Neither apptainer nor singularity is on the login node: jobs with containers may fail."
+            proposal.notes.append(text)
+        free_mb = environment["home_free_mb"]
+        if free_mb is not None and free_mb < HOME_MB:
+            proposal.notes.append(f"{environment['home']} has {free_mb} MB free; a site needs about {HOME_MB}.")
+        offset_s = environment["clock_offset_s"]
+        if offset_s is not None and abs(offset_s) > CLOCK_OFFSET_S:
+            proposal.notes.append(f"The clocks of login node and controller differ by {abs(offset_s):.0f} s.")
+        proposal.notes += [
+            f"The login node cannot reach {connection['address']}: {connection['error']}. Compute nodes may."
+            for connection in environment["connections"]
+            if connection["error"]
+        ]
+        # Where the batch system copies the payload to the node, the compute nodes need not see this directory.
+        if environment["home_network"] is False and "GLIDEIN_HOME" not in self.batch_system.shell_settings:
+            proposal.ask(
+                ("glidein_home",),
+                f"{environment['home']} is a local disk. Name a directory that the compute nodes see, too, or remove "
+                "these lines if they see this one",
+                "/shared/glidein",
             )
 
+    def _probed_scratch(self, entries: Set[str]) -> bool:
+        """Propose the scratch directories that probes saw. Return whether they saw any node. entries: their names."""
+        proposal, measured = self.proposal, self.measured
+        seen = {name: _scratch_text(self.nodes[name]) for name in entries if _answered(self.nodes.get(name))}
+        texts = set(seen.values())
+        if len(texts) == 1 and len(seen) == len(entries):
+            if None not in texts:
+                proposal.set(("glidein_scratch",), texts.pop(), "probe: a local disk of the compute nodes")
+            return True
+        for name, text in seen.items():
+            if text:
+                proposal.set(("glidein_entries", name, "scratch"), text, "probe: a local disk of the compute node")
+        unseen = entries - set(seen)
+        paths: List[Path] = [("glidein_scratch",), *(("glidein_entries", name, "scratch") for name in unseen)]
+        kept = [path for path in paths if path in measured]
+        for path in kept:
+            proposal.set(path, *measured[path])
+        # A probe that proposed no directory saw that the default suits.
+        return bool(seen or kept or any(("glidein_entries", name) in measured for name in entries))
 
-def _home(proposal: Proposal, environment: Dict[str, Any]) -> None:
-    """Ask for a directory on a network file system if the home directory is on a local disk."""
-    if environment["home_network"] is False:
-        proposal.ask(
-            ("glidein_home",),
-            f"{environment['home']} is a local disk. Name a directory that the compute nodes see, too, or remove "
-            "these lines if they see this one",
-            "/shared/glidein",
+    def _scratch(self, disks_known: bool) -> None:
+        """Propose the profile's scratch directory, or a local one of the login node, or ask for one.
+
+        disks_known: whether the local disk of all nodes is known.
+        """
+        known = self.profile and self.profile["scratch"]
+        if self.profile and known:
+            self.proposal.set(("glidein_scratch",), known["value"], source_text(self.profile, known["source"]))
+            return
+        for item in self.environment["scratch"]:
+            text = f"${{{item['variable']}:-/tmp}}"
+            is_own = item["variable"] and item["variable"] not in ("TMPDIR", "HOME")
+            if is_own and item["network"] is False and _is_scratch(text):
+                self.proposal.set(("glidein_scratch",), text, f"{item['path']} on the login node is a local disk")
+                return
+        if disks_known:
+            return
+        found = ", ".join(
+            item["path"] + (f" (${item['variable']})" if item["variable"] else "")
+            for item in self.environment["scratch"]
         )
+        self.proposal.ask(
+            ("glidein_scratch",),
+            "the local disk of the compute nodes is unknown"
+            + (f"; the login node has {found} on the network" if found else "")
+            + ". Keep the default, or name a large local directory; -e discover_probe=true finds it",
+            "${TMPDIR:-/tmp}",
+        )
+
+    def _limits(self) -> None:
+        """Propose glidein_limits if the entries together exceed the limits of the user's jobs."""
+        for key, limits in (("queued", ("max_queued",)), ("total", ("max_queued", "max_running"))):
+            known = [self.facts["limits"][limit] for limit in limits if self.facts["limits"][limit] is not None]
+            wanted = sum(entry["limits"][key] for entry in self.proposal.entries.values())
+            if known and wanted > min(known) > 0:
+                self.proposal.set(("glidein_limits", key), min(known))
+                self.proposal.sources["glidein_limits",] = "the batch system's limits on your jobs in all queues"
 
 
 def _is_proxy(name: str, value: str) -> bool:
@@ -206,51 +274,6 @@ def _is_proxy(name: str, value: str) -> bool:
     problems: List[str] = []
     check_environment(problems, "glidein_environment", {name: value})
     return not problems and bool(pattern.match(value)) and len(value) <= _LONGEST_VALUE
-
-
-def _probed_scratch(proposal: Proposal, nodes: Dict[str, Node], measured: Measured, entries: List[str]) -> bool:
-    """Propose the scratch directories that probes saw. Return whether they saw any node.
-
-    entries: their names; nodes, measured: as in propose.
-    """
-    seen = {name: _scratch_text(nodes[name]) for name in entries if _answered(nodes.get(name))}
-    texts = set(seen.values())
-    if len(texts) == 1 and len(seen) == len(entries):
-        if None not in texts:
-            proposal.set(("glidein_scratch",), texts.pop(), "probe: a local disk of the compute nodes")
-        return True
-    for name, text in seen.items():
-        if text:
-            proposal.set(("glidein_entries", name, "scratch"), text, "probe: a local disk of the compute node")
-    paths: List[Tuple[str, ...]] = [("glidein_scratch",)]
-    paths += [("glidein_entries", name, "scratch") for name in entries if name not in seen]
-    kept = [path for path in paths if path in measured]
-    for path in kept:
-        proposal.set(path, *measured[path])
-    # A probe that proposed no directory saw that the default suits.
-    return bool(seen or kept or any(("glidein_entries", name) in measured for name in entries))
-
-
-def _scratch(proposal: Proposal, environment: Dict[str, Any], entries: List[str], disks_known: bool) -> None:
-    """Propose a local directory that a variable of the login node names as the scratch directory, or ask for one.
-
-    entries: their names; disks_known: whether the local disk of all nodes is known.
-    """
-    for item in environment["scratch"]:
-        text = f"${{{item['variable']}:-/tmp}}" if item["variable"] else None
-        if item["network"] is False and text and item["variable"] not in ("TMPDIR", "HOME") and _is_scratch(text):
-            proposal.set(("glidein_scratch",), text, f"{item['path']} on the login node is a local disk")
-            return
-    if disks_known and entries:
-        return
-    known = [item["path"] + (f" (${item['variable']})" if item["variable"] else "") for item in environment["scratch"]]
-    found = f"; the login node has {', '.join(known)} on the network" if known else ""
-    proposal.ask(
-        ("glidein_scratch",),
-        f"the local disk of the compute nodes is unknown{found}. Keep the default, or name a large local directory; "
-        "-e discover_probe=true finds it",
-        "${TMPDIR:-/tmp}",
-    )
 
 
 def _scratch_text(node: Node) -> Optional[str]:
@@ -269,25 +292,9 @@ def _is_scratch(text: str) -> bool:
         return False
 
 
-def _answered(node: Optional[Node]) -> bool:
-    """Return whether a probe has reported about a node."""
-    return bool(node and not node.get("error"))
-
-
-def _site_limits(proposal: Proposal, facts: Facts) -> None:
-    """Propose glidein_limits if the entries together exceed the limits of the user's jobs."""
-    chosen = proposal.entries.values()
-    for key, limits in (("queued", ("max_queued",)), ("total", ("max_queued", "max_running"))):
-        known = [facts["limits"][limit] for limit in limits if facts["limits"][limit] is not None]
-        wanted = sum(entry["limits"][key] for entry in chosen)
-        if known and wanted > min(known) > 0:
-            proposal.set(("glidein_limits", key), min(known))
-            proposal.sources[("glidein_limits",)] = "the batch system's limits on your jobs in all queues"
-
-
 def _queues_by_entry(queues: List[Queue]) -> Dict[str, Queue]:
     """Return {name of the entry: its queue}."""
-    found: Dict[str, Dict[str, Any]] = {}
+    found: Dict[str, Queue] = {}
     for queue in queues:
         name = as_name(queue["name"] or "") or "main"
         while name in found:
@@ -302,30 +309,21 @@ def _queues_by_entry(queues: List[Queue]) -> Dict[str, Queue]:
 class _Entry:
     """The entry of one queue."""
 
-    def __init__(
-        self,
-        proposal: Proposal,
-        facts: Facts,
-        batch_system: Optional[Scheduler],
-        queue: Optional[Queue],
-        name: str,
-        nodes: Dict[str, Node],
-        measured: Measured,
-    ) -> None:
-        self.proposal = proposal
-        self.facts = facts
-        self.batch_system = batch_system
-        # Empty if the facts do not state the queue of a profile's entry.
+    def __init__(self, site: _Site, name: str, queue: Optional[Queue]) -> None:
+        """queue: None if the facts do not state that of a profile's entry."""
+        self.proposal = site.proposal
+        self.facts = site.facts
+        self.batch_system = site.batch_system
         self.queue = queue or {}
         self.name = name
         self.path = ("glidein_entries", name)
-        self.node = nodes.get(name) or {}
+        self.node = site.nodes.get(name) or {}
         # Option -> (value, source) of an earlier probe; None: the source of the entry itself.
-        self.measured = {}
+        self.measured: Dict[Optional[str], Tuple[Any, str]] = {}
         if not _answered(self.node):
-            self.measured = {
-                path[2] if path[2:] else None: measured[path] for path in measured if path[:2] == self.path
-            }
+            for path, found in site.measured.items():
+                if path[:2] == self.path:
+                    self.measured[path[2] if path[2:] else None] = found
         self.groups = usable_groups(queue) if queue else []
         self.has_gpus = False
         self.disk_known = False
@@ -356,7 +354,7 @@ class _Entry:
         source = source_text(profile, profile["entry_sources"][self.name])
         if self.groups:
             source += f". The login node states {sizes.describe_groups(self.queue)}"
-        self.proposal.set(self.path, copy.deepcopy(profile["entries"][self.name]), source)
+        self.proposal.set(self.path, dict(profile["entries"][self.name]), source)
         self._account()
         if self.queue:
             enforced = self.facts["limits"]["memory_enforced"]
@@ -391,21 +389,19 @@ class _Entry:
         return self.queue["sources"].get(key, otherwise) if self.queue else otherwise
 
     def _account(self) -> None:
-        known = {"accounts": [account["name"] for account in self.facts["accounts"]]}
-        names = usable_accounts(self.queue or known, self.facts["accounts"])
+        accounts = self.facts["accounts"]
+        names = usable_accounts(self.queue or {"accounts": [account["name"] for account in accounts]}, accounts)
         if not names:
             if not self.queue or any(gap["what"] == "accounts" for gap in self.facts["gaps"]):
-                self._ask(
-                    "account", "your accounts could not be read; name one, if the batch system needs it", "abc123"
-                )
-            return
-        if len(names) == 1:
+                question = "your accounts could not be read; name one, if the batch system needs it"
+                self._ask("account", question, "abc123")
+        elif len(names) == 1:
             source = self._source("accounts")
             self._set("account", names[0], "your only account for this queue" + (f" ({source})" if source else ""))
-            return
-        default = [account["name"] for account in self.facts["accounts"] if account["default"]]
-        without = f" Without it, jobs use your default, {default[0]}." if default and default[0] in names else ""
-        self._ask("account", f"choose one of {', '.join(names)}.{without}", names[0])
+        else:
+            default = next((account["name"] for account in accounts if account["default"]), None)
+            without = f" Without it, jobs use your default, {default}." if default in names else ""
+            self._ask("account", f"choose one of {', '.join(names)}.{without}", names[0])
 
     def _constraint(self) -> None:
         """Propose the feature of nodes with outbound network, if not all nodes have it."""
@@ -421,43 +417,42 @@ class _Entry:
     def _walltime(self) -> None:
         limit_s = self.queue["walltime_s"]
         text = duration_text(walltime_s(self.queue))
+        source = self._source("walltime_s", "" if limit_s is None else "the queue's limit")
         if limit_s is None:
-            self._set("walltime", text, self._source("walltime_s"))
             self._ask("walltime", f"the queue's limit is unknown or unlimited; {text} is cautious")
         elif limit_s > LONGEST_WALLTIME_S:
-            more = f"the queue allows {duration_text(limit_s)}; longer ones need longer tokens (tarball_token_lifetime)"
-            self._set("walltime", text, more)
-        else:
-            self._set("walltime", text, self._source("walltime_s", "the queue's limit"))
+            allowed = duration_text(limit_s)
+            source = f"the queue allows {allowed}; longer ones need longer tokens (tarball_token_lifetime)"
+        self._set("walltime", text, source)
 
     def _shapes(self, gpu_only: bool) -> None:
-        limits = self.facts["limits"]
-        cpu_size, gpu_sizes = sizes.node_sizes(self.queue, self.groups, limits["memory_enforced"], self.node, gpu_only)
+        enforced = self.facts["limits"]["memory_enforced"]
+        cpu_size, gpu_sizes = sizes.node_sizes(self.queue, self.groups, enforced, self.node, gpu_only)
         options = sizes.shapes_of_queue(self.queue, cpu_size, gpu_sizes, self._is_single_core())
-        self.has_gpus = bool(gpu_sizes)
-        kept = {key: self.measured[key] for key in ("node", "shapes") if key in self.measured}
-        if gpu_only and (options or kept):
-            self._set(
-                "accept",
-                {"gpus": {"min": 1}},
-                "all nodes have GPUs; delete this to accept other jobs, too",
-            )
-        if not options and not kept:
-            self._ask(
-                "shapes",
-                "cores and memory of the nodes are unknown; describe at least one shape",
-                "{core: {cpus: 1, memory_mb: 2000, disk_mb: 10000}}",
-            )
-            return
         used = [size for size in [cpu_size, *gpu_sizes] if size and size.is_known]
-        for key, value in () if kept else options.items():
-            self._set(key, value, self._size_source(limits["memory_enforced"], used[0]))
-        for key, (value, source) in kept.items():
+        found: Dict[str, Tuple[Any, str]] = {
+            key: self.measured[key] for key in ("node", "shapes") if key in self.measured
+        }
+        self.has_gpus = bool(gpu_sizes)
+        self.disk_known = all(size.disk_known for size in used)
+        if found:
+            self.disk_known = self.disk_known or any(_FREE_DISK in source for _value, source in found.values())
+        elif options:
+            source = self._size_source(enforced, used[0])
+            found = {key: (value, source) for key, value in options.items()}
+        else:
+            example = "{core: {cpus: 1, memory_mb: 2000, disk_mb: 10000}}"
+            self._ask("shapes", "cores and memory of the nodes are unknown; describe at least one shape", example)
+            self.disk_known = False
+            return
+        if gpu_only:
+            source = "all nodes have GPUs; delete this to accept other jobs, too"
+            self._set("accept", {"gpus": {"min": 1}}, source)
+        for key, (value, source) in found.items():
             self._set(key, value, source)
-        self.disk_known = all(size.disk_known for size in used) or any(_FREE_DISK in kept[key][1] for key in kept)
         if not self.disk_known:
             self._ask(
-                next(iter(kept or options)),
+                next(iter(found)),
                 f"the nodes' local disk is unknown; disk_mb is a guess of {sizes.CAUTIOUS_DISK_PER_CPU_MB} MB for each "
                 "core. -e discover_probe=true measures it",
             )
@@ -470,8 +465,7 @@ class _Entry:
             source = f"{stated} states {sizes.describe_node(size.group)}"
             self.proposal.notes.append(f"{self.name}: the probe saw a node of {size.corrections}; {source}.")
         if self.queue["whole_nodes"]:
-            whole = self._source("whole_nodes", "the queue allots whole nodes")
-            source = f"{source}; {whole}"
+            source += f"; {self._source('whole_nodes', 'the queue allots whole nodes')}"
         if not memory_enforced and not size.is_memory_probed:
             source += f"; {sizes.SYSTEM_MEMORY_PERCENT} % of the memory is left to the operating system"
         probed = [size.corrections, _FREE_DISK if size.is_disk_probed else ""]
@@ -483,37 +477,32 @@ class _Entry:
 
     def _is_single_core(self) -> bool:
         """Return whether glideins have one core, because the batch system needs a parallel environment and has none."""
-        needed = self.batch_system is not None and "parallel_environment" in self.batch_system.resources
-        return needed and not self._parallel_environments()
+        return "parallel_environment" in self.batch_system.resources and not self._parallel_environments()
 
     def _resources(self) -> None:
-        supported = self.batch_system.resources if self.batch_system else {}
+        supported = self.batch_system.resources
         found = self._parallel_environments()
         if found:
             name = next((name for name in _ONE_NODE if name in found), found[0])
             self._set(("resources", "parallel_environment"), name, self._source("parallel_environments"))
-            if len(found) > 1:
-                question = f"choose one that allots all slots on one node, of {', '.join(found)}"
-                self._ask("resources", question)
-        elif self._is_single_core():
-            self._ask(
-                "resources", "no parallel environment was found: glideins have one core", "{parallel_environment: smp}"
-            )
-        memory = self.facts.get("memory_request")
+        if len(found) > 1:
+            self._ask("resources", f"choose one that allots all slots on one node, of {', '.join(found)}")
+        if self._is_single_core():
+            question = "no parallel environment was found: glideins have one core"
+            self._ask("resources", question, "{parallel_environment: smp}")
+        memory, request = self.facts.get("memory_request"), self.facts["gpu_request"]
         if is_word(memory) and "memory" in supported and supported["memory"].default != memory:
             self._set(("resources", "memory"), memory, "the resource that counts memory")
-        request = self.facts["gpu_request"]
         if self.has_gpus and is_word(request) and not ("gpus" in supported and supported["gpus"].default == request):
             self._set(("resources", "gpus"), request, "how this site's GPUs are requested")
-        elif self.has_gpus and not request and (not supported or "gpus" in supported):
+        elif self.has_gpus and not request and "gpus" in supported:
             self._ask("resources", "how GPUs are requested here is unknown (docs/batch-systems)", "{gpus: NAME}")
         unit = self.facts["limits"]["memory_unit"]
         if unit:
             self._set(("resources", "memory_unit"), unit, "the unit in which the batch system reads memory")
         elif "memory_unit" in supported:
-            self._ask(
-                "resources", "the batch system's unit of memory is unknown (docs/batch-systems)", "{memory_unit: MB}"
-            )
+            question = "the batch system's unit of memory is unknown (docs/batch-systems)"
+            self._ask("resources", question, "{memory_unit: MB}")
 
     def _limits(self, limits: Dict[str, int], otherwise: str = "") -> None:
         """Set these limits, lowered to those of the batch system. otherwise: their comment if none is lowered."""
@@ -542,31 +531,28 @@ class _Entry:
 
     def _seen(self) -> None:
         """Add what the login node and the probe show about the nodes."""
-        repositories = self.node.get("cvmfs") if _answered(self.node) else self.facts["environment"]["cvmfs"]
-        source = "probe: can be read" if _answered(self.node) else "mounted on the login node"
+        node, answered = self.node, _answered(self.node)
+        repositories = node.get("cvmfs") if answered else self.facts["environment"]["cvmfs"]
         repositories = sorted(name for name in repositories or () if _REPOSITORY.match(name))
         if "cvmfs" in self.measured:
             self._set("cvmfs", *self.measured["cvmfs"])
         elif repositories:
-            self._set("cvmfs", repositories, source)
-        if self.node.get("error"):
-            self._ask("", f"the probe of this entry failed: {self.node['error']}")
-        if not _answered(self.node):
+            self._set("cvmfs", repositories, "probe: can be read" if answered else "mounted on the login node")
+        if node.get("error"):
+            self._ask("", f"the probe of this entry failed: {node['error']}")
+        if not answered:
             if None in self.measured:
                 self._describe(self.measured[None][1])
             return
-        if self.node.get("outbound") is False:
-            self._ask(
-                "", "the probe's node reached neither the collector nor the demand server; glideins must reach it"
-            )
-        facts = [self.node["os"]] if self.node.get("os") else []
-        facts += [
-            f"GPU {gpu['name']}" + (f" with {gpu['memory_mb']} MB" if gpu.get("memory_mb") else "")
-            for gpu in {gpu["name"]: gpu for gpu in self.node.get("gpus") or []}.values()
-        ]
-        facts.append(f"enforced limits: {sizes.describe_limits(self.node)}")
-        attributes = [f"{name} = {value!r}" for name, value in sorted((self.node.get("attributes") or {}).items())]
+        if node.get("outbound") is False:
+            question = "the probe's node reached neither the collector nor the demand server; glideins must reach it"
+            self._ask("", question)
+        facts = [node["os"]] if node.get("os") else []
+        for gpu in {gpu["name"]: gpu for gpu in node.get("gpus") or []}.values():
+            facts.append(f"GPU {gpu['name']}" + (f" with {gpu['memory_mb']} MB" if gpu.get("memory_mb") else ""))
+        facts.append(f"enforced limits: {sizes.describe_limits(node)}")
         text = f"Seen by the probe: {', '.join(facts)}"
+        attributes = [f"{name} = {value!r}" for name, value in sorted((node.get("attributes") or {}).items())]
         if attributes:
             more = f" and {len(attributes) - _SHOWN_ATTRIBUTES} more" if len(attributes) > _SHOWN_ATTRIBUTES else ""
             text += f". Jobs can match {', '.join(attributes[:_SHOWN_ATTRIBUTES])}{more}"
@@ -584,9 +570,8 @@ class _Entry:
             return
         try:
             site = normalise_site("glidein", "site", {self.name: entry})
+            problems = self.batch_system.check_entry(site["entries"][self.name])
         except InputError as error:
             problems = error.problems
-        else:
-            problems = self.batch_system.check_entry(site["entries"][self.name]) if self.batch_system else []
         for problem in problems:
             self._ask("", problem)

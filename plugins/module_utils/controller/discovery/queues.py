@@ -13,8 +13,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.units import duration_
 Facts = Dict[str, Any]
 Queue = Dict[str, Any]
 Group = Dict[str, Any]
-# A queue without an entry: {"queue", "reason"}.
-LeftOut = Dict[str, str]
 
 # A glidein needs minutes to start and to end: shorter queues are of no use.
 SHORTEST_WALLTIME_S = 900
@@ -92,28 +90,20 @@ def usable_accounts(queue: Queue, accounts: List[Dict[str, Any]]) -> Optional[Li
     return [name for name in queue["accounts"] if is_word(name) and name not in invalid]
 
 
-def choose_queues(facts: Facts) -> Tuple[List[Queue], List[LeftOut]]:
-    """Return the queues that get an entry, the default queue first, and {"queue", "reason"} of the others."""
-    left_out = []
-    usable = []
-    for queue in facts["queues"]:
-        reason = why_unusable(queue, facts)
-        if reason:
-            left_out.append({"queue": queue["name"], "reason": reason})
-        else:
-            usable.append(queue)
-    usable, others = _without_special(usable)
-    left_out += others
-    usable.sort(key=_order)
+def choose_queues(facts: Facts) -> Tuple[List[Queue], Dict[str, str]]:
+    """Return the queues that get an entry, the default queue first, and {name: reason} of the others."""
+    reasons = {queue["name"]: why_unusable(queue, facts) for queue in facts["queues"]}
+    left_out = {name: reason for name, reason in reasons.items() if reason}
+    usable = [queue for queue in facts["queues"] if queue["name"] not in left_out]
+    purposes = {queue["name"]: _special_purpose(queue["name"]) for queue in usable}
+    if not all(purposes.values()):
+        left_out.update((name, purpose) for name, purpose in purposes.items() if purpose)
+    usable = [queue for queue in usable if queue["name"] not in left_out]
+    usable.sort(key=lambda queue: (not queue["default"], queue["name"]))
     # If states and limits are unknown, a queue that starts no jobs could replace a usable one.
-    if any(gap["what"] == "queues" for gap in facts["gaps"]):
-        return usable, sorted(left_out, key=lambda each: each["queue"])
-    chosen, others = _without_covered(usable, facts["accounts"])
-    return chosen, sorted(left_out + others, key=lambda each: each["queue"])
-
-
-def _order(queue: Queue) -> Tuple[bool, str]:
-    return not queue["default"], queue["name"]
+    if not any(gap["what"] == "queues" for gap in facts["gaps"]):
+        left_out.update(_covered(usable, facts["accounts"]))
+    return [queue for queue in usable if queue["name"] not in left_out], dict(sorted(left_out.items()))
 
 
 def why_unusable(queue: Queue, facts: Facts) -> Optional[str]:
@@ -131,7 +121,8 @@ def why_unusable(queue: Queue, facts: Facts) -> Optional[str]:
         return f"jobs may run for {duration_text(queue['walltime_s'])} only"
     for key in ("max_queued", "max_running", "max_cpus_per_job", "max_nodes_per_job"):
         if queue[key] == 0:
-            return f"its limit on {LIMITED[key]} is 0{_source(queue, key)}"
+            source = f" ({queue['sources'][key]})" if key in queue["sources"] else ""
+            return f"its limit on {LIMITED[key]} is 0{source}"
     accounts = usable_accounts(queue, facts["accounts"])
     if accounts is not None and not accounts:
         problems = [f"{account['name']}: {account['problem']}" for account in facts["accounts"] if account["problem"]]
@@ -139,50 +130,34 @@ def why_unusable(queue: Queue, facts: Facts) -> Optional[str]:
     return None
 
 
-def _source(queue: Queue, key: str) -> str:
-    return f" ({queue['sources'][key]})" if key in queue["sources"] else ""
+def _special_purpose(name: str) -> str:
+    if _INTERACTIVE.search(name):
+        return "for interactive work, by its name"
+    return "for tests, by its name" if _TEST.search(name) else ""
 
 
-def _without_special(queues: List[Queue]) -> Tuple[List[Queue], List[LeftOut]]:
-    """Return the queues without those that are for interactive work or tests by their names, and these."""
-    special = {}
-    for queue in queues:
-        if _INTERACTIVE.search(queue["name"]):
-            special[queue["name"]] = "for interactive work, by its name"
-        elif _TEST.search(queue["name"]):
-            special[queue["name"]] = "for tests, by its name"
-    ordinary = [queue for queue in queues if queue["name"] not in special]
-    if not ordinary:
-        return queues, []
-    return ordinary, [{"queue": name, "reason": reason} for name, reason in special.items()]
-
-
-def _without_covered(queues: List[Queue], accounts: List[Dict[str, Any]]) -> Tuple[List[Queue], List[LeftOut]]:
-    """Return the queues without those whose nodes another queue offers for at least as long, and these."""
-    covering = {}
-    for index, queue in enumerate(queues):
+def _covered(queues: List[Queue], accounts: List[Dict[str, Any]]) -> Dict[str, str]:
+    """Return {name: reason} of the queues whose nodes another queue offers for at least as long."""
+    covering = {
         # Of equivalent queues, the first one stays.
-        covering[queue["name"]] = [
+        queue["name"]: [
             other
             for position, other in enumerate(queues)
             if other is not queue
             and _covers(other, queue, accounts)
             and (position < index or not _covers(queue, other, accounts))
         ]
-    chosen = [queue for queue in queues if not covering[queue["name"]]]
-    others = []
+        for index, queue in enumerate(queues)
+    }
+    reasons = {}
     for queue in queues:
-        better = [other for other in covering[queue["name"]] if other in chosen]
+        better = [other for other in covering[queue["name"]] if not covering[other["name"]]]
         if better:
-            others.append({"queue": queue["name"], "reason": _covered_reason(queue, max(better, key=walltime_s))})
-    return chosen, others
-
-
-def _covered_reason(queue: Queue, better: Queue) -> str:
-    reason = f"same nodes as {better['name']}"
-    if walltime_s(queue) < walltime_s(better):
-        reason += f", for at most {duration_text(walltime_s(queue))} instead of {duration_text(walltime_s(better))}"
-    return reason
+            best = max(better, key=walltime_s)
+            shorter = walltime_s(queue) < walltime_s(best)
+            limits = f", for at most {duration_text(walltime_s(queue))} instead of {duration_text(walltime_s(best))}"
+            reasons[queue["name"]] = f"same nodes as {best['name']}" + (limits if shorter else "")
+    return reasons
 
 
 def _covers(one: Queue, other: Queue, accounts: List[Dict[str, Any]]) -> bool:

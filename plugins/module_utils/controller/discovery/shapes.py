@@ -12,6 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.q
     nodes_of,
     usable_groups,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
 from ansible_collections.glidein.ops.plugins.module_utils.names import as_name
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import (
     MEMORY_OVERHEAD_MB,
@@ -19,8 +20,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.shapes import (
     NODE_FRACTIONS,
 )
 
-# What a probe saw on a compute node.
+# What a probe saw on a compute node: `nodes` of the module node_probe.
 Node = Dict[str, Any]
+Shapes = Dict[str, Dict[str, Any]]
 
 # If the batch system does not enforce memory, jobs and the operating system share it: percent left to the system.
 SYSTEM_MEMORY_PERCENT = 5
@@ -29,7 +31,7 @@ DISK_PERCENT = 80
 # For nodes whose disk is unknown, MiB for each core: small, because a glidein with less free disk ends.
 CAUTIOUS_DISK_PER_CPU_MB = 2000
 # The fractions of a node in an entry that also has shapes with GPUs.
-_FRACTIONS_BESIDE_GPUS = 4
+_FRACTIONS = NODE_FRACTIONS[:4]
 
 
 class NodeSize:
@@ -41,13 +43,19 @@ class NodeSize:
         self.gpus = group["gpus"] or 0
         self.gpu_type = group["gpu_type"] if is_word(group["gpu_type"]) else None
         # With limits, these are the resources of the probe's own job.
-        seen = {} if limits_enforced(node) else node
-        self._node_cpus = _smallest(group["cpus"], seen.get("cpus")) if group["cpus"] else None
-        self.cpus = _smallest(self._node_cpus, queue["max_cpus_per_job"]) if self._node_cpus else None
-        stated_mb = _node_memory_mb(group["memory_mb"], memory_enforced)
-        self._node_memory_mb = _smallest(stated_mb, seen.get("memory_mb")) if stated_mb else None
+        seen = {} if any(_enforced(node).values()) else node
+        self._node_cpus = smallest(group["cpus"], seen.get("cpus")) if group["cpus"] else None
+        self.cpus = smallest(self._node_cpus, queue["max_cpus_per_job"]) if self._node_cpus else None
+        stated_mb = group["memory_mb"] or None
+        if stated_mb and not memory_enforced:
+            stated_mb = stated_mb * (100 - SYSTEM_MEMORY_PERCENT) // 100
+        self._node_memory_mb = smallest(stated_mb, seen.get("memory_mb")) if stated_mb else None
         self.is_memory_probed = self._node_memory_mb != stated_mb
-        self.memory_mb = _memory_of_job_mb(self._share(self._node_memory_mb), queue, self.cpus)
+        self.memory_mb = self._share(self._node_memory_mb) if self.cpus else None
+        if self.memory_mb:
+            per_cpu_mb = queue["max_memory_per_cpu_mb"]
+            limit_mb = per_cpu_mb * self.cpus if per_cpu_mb else None
+            self.memory_mb = smallest(self.memory_mb, limit_mb, queue.get("max_memory_per_job_mb"))
         scratch = scratch_directory(node)
         self.is_disk_probed = scratch is not None
         # Only one digit: the free space changes from probe to probe.
@@ -57,22 +65,20 @@ class NodeSize:
 
     def _share(self, number: Optional[int]) -> Optional[int]:
         """Return one job's share of a resource of the node, in proportion to its cores; None if it is unknown."""
-        return (
-            max(1, number * self.cpus // self._node_cpus)
-            if number and self.cpus and self._node_cpus
-            else number or None
-        )
+        if number and self.cpus and self._node_cpus:
+            return max(1, number * self.cpus // self._node_cpus)
+        return number or None
 
     @property
     def corrections(self) -> str:
         """Return in words what a probe saw less of than the batch system states: "2 cores, 23280 MB", or ""."""
-        texts = [_cores(self._node_cpus)] if self._node_cpus != self.group["cpus"] else []
+        texts = [_count(self._node_cpus, "core")] if self._node_cpus != self.group["cpus"] else []
         return ", ".join(texts + ([f"{self._node_memory_mb} MB"] if self.is_memory_probed else []))
 
     @property
     def is_known(self) -> bool:
         """Return whether cores and memory are known, and sufficient for a glidein."""
-        return bool(self.cpus and self.memory_mb and self.memory_mb > overhead_mb(self.cpus))
+        return bool(self.cpus and self.memory_mb and self.memory_mb > _overhead_mb(self.cpus))
 
     def whole(self) -> Dict[str, Any]:
         """Return the shape of a whole node."""
@@ -84,10 +90,8 @@ class NodeSize:
 
     def fraction(self, divisor: int, gpus: int = 0) -> Optional[Dict[str, Any]]:
         """Return the shape of one part of `divisor` equal parts, with so many GPUs; None if it is too small."""
-        cpus = cast(int, self.cpus) // divisor
-        if not cpus and gpus:
-            cpus = 1
-        memory_mb = cast(int, self.memory_mb) // divisor - overhead_mb(cpus)
+        cpus = cast(int, self.cpus) // divisor or min(gpus, 1)
+        memory_mb = cast(int, self.memory_mb) // divisor - _overhead_mb(cpus)
         if not cpus or memory_mb < 1:
             return None
         disk_mb = max(1, self._shared_disk_mb() // divisor)
@@ -104,23 +108,19 @@ class NodeSize:
         return shape
 
 
-def overhead_mb(cpus: int) -> int:
-    """Return the memory of the glidein itself, which is added to a shape's memory or subtracted from it."""
+def _overhead_mb(cpus: int) -> int:
+    """Return the memory of the glidein itself, which is subtracted from a shape's memory."""
     return MEMORY_OVERHEAD_MB + MEMORY_OVERHEAD_PER_CPU_MB * cpus
 
 
-def limits_enforced(node: Node) -> bool:
-    """Return whether a probe saw that the batch system limits memory or cores. It may report both separately."""
-    enforced = node.get("limits_enforced")
-    return any(enforced.values()) if isinstance(enforced, dict) else bool(enforced)
+def _enforced(node: Node) -> Dict[str, Optional[bool]]:
+    """Return whether a probe saw that the batch system limits memory and cores; {} if it saw no node."""
+    return node.get("limits_enforced") or {}
 
 
 def describe_limits(node: Node) -> str:
     """Return in words what a probe saw the batch system limit: "memory and cores", "memory", "none"."""
-    enforced = node.get("limits_enforced")
-    if not isinstance(enforced, dict):
-        enforced = dict.fromkeys(("memory", "cpus"), enforced)
-    words = [word for key, word in (("memory", "memory"), ("cpus", "cores")) if enforced.get(key)]
+    words = [word for key, word in (("memory", "memory"), ("cpus", "cores")) if _enforced(node).get(key)]
     return " and ".join(words) or "none"
 
 
@@ -142,7 +142,7 @@ def round_down(number: int, kept: int = 2) -> int:
     return number // step * step
 
 
-def main_group(groups: List[Group]) -> Optional[Group]:
+def _main_group(groups: List[Group]) -> Optional[Group]:
     """Return the node group with most nodes; of equal ones, the one with the largest nodes. None without a group."""
     return max(groups, key=lambda group: (nodes_of(group), group["cpus"] or 0, group["memory_mb"] or 0), default=None)
 
@@ -152,108 +152,75 @@ def node_sizes(
 ) -> Tuple[Optional[NodeSize], List[NodeSize]]:
     """Return the sizes that an entry's shapes are made of: without GPUs, and one for each type of GPU.
 
-    Returns (NodeSize or None, [NodeSize]). groups: usable node groups of the queue; gpu_only: whether nodes with GPUs
-    are only for jobs with GPUs.
+    groups: usable node groups of the queue; gpu_only: whether nodes with GPUs are only for jobs with GPUs.
     """
-    cpu_group = main_group([group for group in groups if not group["gpus"]])
-    largest = main_group(groups)
+    cpu_group = _main_group([group for group in groups if not group["gpus"]])
+    largest = _main_group(groups)
     if cpu_group is None and largest and not gpu_only and not queue["whole_nodes"]:
         cpu_group = dict(largest, gpus=0, gpu_type=None)
-    by_type: Dict[Optional[str], List[Dict[str, Any]]] = {}
+    by_type: Dict[str, List[Group]] = {}
     for group in groups:
         if group["gpus"]:
-            by_type.setdefault(group["gpu_type"], []).append(group)
-    of_types = [main_group(by_type[kind]) for kind in sorted(by_type, key=lambda kind: kind or "")]
+            by_type.setdefault(group["gpu_type"] or "", []).append(group)
+    of_types = [_main_group(of_type) for _type, of_type in sorted(by_type.items())]
     cpu_size = NodeSize(cpu_group, queue, memory_enforced, node) if cpu_group else None
     return cpu_size, [NodeSize(group, queue, memory_enforced, node) for group in of_types if group]
 
 
 def shapes_of_queue(
     queue: Queue, cpu_size: Optional[NodeSize], gpu_sizes: List[NodeSize], single_core: bool
-) -> Dict[str, Dict[str, Any]]:
+) -> Dict[str, Shapes]:
     """Return the options `node` or `shapes` of an entry: {"node": ...}, {"shapes": {...}}, or {} if all is unknown.
 
     cpu_size, gpu_sizes: those of node_sizes; single_core: whether the batch system can only allot one core.
     """
     cpu_size = cpu_size if cpu_size and cpu_size.is_known else None
     gpu_sizes = [size for size in gpu_sizes if size.is_known]
+    found: Dict[str, Optional[Dict[str, Any]]] = {}
     if queue["whole_nodes"]:
-        shapes = {"node": dict(cpu_size.whole(), whole_node=True)} if cpu_size else {}
+        if cpu_size:
+            found["node"] = dict(cpu_size.whole(), whole_node=True)
         for size in gpu_sizes:
-            shapes[_gpu_name("gpu-node" if cpu_size else "node", size, gpu_sizes)] = dict(size.whole(), whole_node=True)
-    elif single_core:
-        shapes = _single_cores(cpu_size, gpu_sizes)
-    elif cpu_size and not gpu_sizes:
+            found[_gpu_name("gpu-node" if cpu_size else "node", size, gpu_sizes)] = dict(size.whole(), whole_node=True)
+    elif cpu_size and not gpu_sizes and not single_core:
         return {"node": cpu_size.node()}
     else:
-        shapes = _fractions(cpu_size) if cpu_size else {}
+        if cpu_size and single_core:
+            found["core"] = cpu_size.fraction(cpu_size.cpus or 1)
+        elif cpu_size:
+            found.update((name, cpu_size.fraction(2**step)) for step, name in enumerate(_FRACTIONS))
         for size in gpu_sizes:
-            shape = size.fraction(size.gpus, gpus=1)
-            if shape:
-                shapes[_gpu_name("gpu", size, gpu_sizes)] = shape
+            parts = max(size.cpus or 1, size.gpus) if single_core else size.gpus
+            found[_gpu_name("gpu", size, gpu_sizes)] = size.fraction(parts, gpus=1)
+    shapes = {name: shape for name, shape in found.items() if shape}
     return {"shapes": shapes} if shapes else {}
-
-
-def _single_cores(cpu_size: Optional[NodeSize], gpu_sizes: List[NodeSize]) -> Dict[str, Dict[str, Any]]:
-    """Return the shapes of one core, without GPUs and with one."""
-    shapes = {"core": cpu_size.fraction(cpu_size.cpus or 1)} if cpu_size else {}
-    for size in gpu_sizes:
-        shapes[_gpu_name("gpu", size, gpu_sizes)] = size.fraction(max(size.cpus or 1, size.gpus), gpus=1)
-    return {name: shape for name, shape in shapes.items() if shape}
-
-
-def _fractions(size: NodeSize) -> Dict[str, Dict[str, Any]]:
-    """Return the shapes whole, half, quarter ... of a node, for an entry that also has other shapes."""
-    shapes = {name: size.fraction(2**step) for step, name in enumerate(NODE_FRACTIONS[:_FRACTIONS_BESIDE_GPUS])}
-    return {name: shape for name, shape in shapes.items() if shape}
 
 
 def _gpu_name(name: str, size: NodeSize, sizes: List[NodeSize]) -> str:
     """Return the name of a shape with GPUs. It includes the type if the queue has several."""
-    if len(sizes) == 1 or not size.gpu_type:
-        return name
-    return as_name(f"{name}-{size.gpu_type}")
+    return name if len(sizes) == 1 or not size.gpu_type else as_name(f"{name}-{size.gpu_type}")
 
 
-def _node_memory_mb(memory_mb: Optional[int], memory_enforced: Optional[bool]) -> Optional[int]:
-    """Return the memory of a node that jobs may use, or None. memory_mb: what the batch system states."""
-    if not memory_mb or memory_enforced:
-        return memory_mb or None
-    return memory_mb * (100 - SYSTEM_MEMORY_PERCENT) // 100
-
-
-def _memory_of_job_mb(memory_mb: Optional[int], queue: Queue, cpus: Optional[int]) -> Optional[int]:
-    """Return the memory that one job may request, or None. memory_mb: its share of the node."""
-    if not memory_mb or not cpus:
-        return None
-    per_cpu_mb = queue["max_memory_per_cpu_mb"]
-    return _smallest(memory_mb, per_cpu_mb * cpus if per_cpu_mb else None, queue.get("max_memory_per_job_mb"))
-
-
-def _smallest(*numbers: Optional[int]) -> Optional[int]:
+def smallest(*numbers: Optional[int]) -> Optional[int]:
     return min((number for number in numbers if number is not None), default=None)
 
 
-def _cores(number: Optional[int]) -> str:
-    return f"{'?' if number is None else number} core{'' if number == 1 else 's'}"
+def _count(number: Optional[int], noun: str) -> str:
+    return f"? {noun}s" if number is None else count(number, noun)
 
 
 def describe_node(group: Group) -> str:
     """Return cores and memory of a group's nodes in words: "128 cores, 253000 MB"."""
     memory = "memory unknown" if group["memory_mb"] is None else f"{group['memory_mb']} MB"
-    return f"{_cores(group['cpus'])}, {memory}"
+    return f"{_count(group['cpus'], 'core')}, {memory}"
 
 
 def describe_groups(queue: Queue) -> str:
     """Return the sizes of a queue's nodes in words: "488 nodes of 128 cores, 253000 MB; ..."."""
     texts = []
     for group in usable_groups(queue):
-        parts = [describe_node(group)]
+        text = f"{_count(group['nodes'], 'node')} of {describe_node(group)}"
         if group["gpus"]:
-            parts.append(
-                f"{group['gpus']} GPU{'' if group['gpus'] == 1 else 's'}"
-                + (f" ({group['gpu_type']})" if group["gpu_type"] else "")
-            )
-        number = "?" if group["nodes"] is None else group["nodes"]
-        texts.append(f"{number} node{'' if number == 1 else 's'} of {', '.join(parts)}")
+            text += f", {count(group['gpus'], 'GPU')}" + (f" ({group['gpu_type']})" if group["gpu_type"] else "")
+        texts.append(text)
     return "; ".join(texts)

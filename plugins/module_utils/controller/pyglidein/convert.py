@@ -12,10 +12,10 @@ import json
 import operator
 import os
 import re
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import variables_text
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal, variables_text
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.options import (
     SECTIONS,
     Configuration,
@@ -30,7 +30,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import DEFAULT_MIN_DISK_MB, MAX_SIZES
 
-CheckEntry = Callable[[str, Dict[str, Any]], List[str]]
 _SCHEDULERS = {"htcondor": "htcondor", "slurm": "slurm", "pbs": "torque", "uge": "uge", "sge": "sge", "lsf": "lsf"}
 _USER = re.compile(r"^[a-z_][a-z0-9_-]*\Z")
 
@@ -51,17 +50,20 @@ _NOT_ENVIRONMENT = (
     *("CLUSTER", "RETIRETIME", "NOCLAIMTIME", "CONTAINER", "GROUP"),
     *("SITE", "ResourceName", "WALLTIME", "CACHE_DIR", "SINGULARITY_BIN"),
 )
+# Torque's options that choose how memory is requested; LSF's units; Grid Engine's parallel environments.
+_MEMORY = {"pmem_only": "pmem", "pvmem": "pmem+vmem", "vmem_only": "vmem", "mem_only": "mem"}
+_UNITS = {"KB": 1, "MB": 0.001, "GB": 0.000001}
+_GRID_ENGINE = {"uge": "multicore", "sge": "mpi"}
 # Values of switches that are off.
 _OFF = ("False", "false", "0", "-1", "")
 
 
-def convert(name: str, text: str, check_entry: CheckEntry) -> Tuple[Proposal, str, int]:
+def convert(name: str, text: str) -> Tuple[Proposal, str, int]:
     """Return the variables with their lines, the text of host_vars, and the number of options that have no counterpart.
 
-    name: the file, for messages; check_entry: a function of glidein_scheduler and a normalised entry that returns the
-    batch system's errors for it. Raises InputError.
+    name: the file, for messages. Raises InputError with all problems of the file.
     """
-    conversion = _Conversion(Configuration(name, text), check_entry)
+    conversion = _Conversion(Configuration(name, text))
     conversion.set_site()
     introduction = [
         f"Converted by glidein.ops.migrate from {os.path.basename(name)}, a configuration of PyGlidein.",
@@ -75,9 +77,8 @@ def convert(name: str, text: str, check_entry: CheckEntry) -> Tuple[Proposal, st
 class _Conversion:
     """The conversion of one file. partition, submit: those of the entry that is being converted."""
 
-    def __init__(self, file: Configuration, check_entry: CheckEntry) -> None:
+    def __init__(self, file: Configuration) -> None:
         self.file = file
-        self.check_entry = check_entry
         self.proposal = Proposal()
         self.partition = "Cluster"
         scheduler = self._get("scheduler")
@@ -112,7 +113,7 @@ class _Conversion:
         return names
 
     def set_site(self) -> None:
-        """Set the variables of the site. Raises InputError with all problems of the file."""
+        """Set the variables of the site. Raises InputError."""
         # PyGlidein's default is WIPAC, which two sites would share.
         name_of_file = os.path.basename(self.file.name).partition(".")[0]
         site, user = self.file.option("site", "Glidein"), self._get("user")
@@ -126,27 +127,22 @@ class _Conversion:
             self.partition = partition
             self._set_entry()
         self._set_node()
+        self.proposal.ask_for_token("PyGlidein has no secrets for the demand server; insert the site's own")
         self._ask()
         self.file.stop()
 
     def _ask(self) -> None:
-        """Ask for the site's secret, and for the variables of all sites."""
-        self.proposal.ask(
-            ("glidein_demand_token",),
-            "PyGlidein has no secrets for the demand server; insert the site's own",
-            "!vault | ...",
-            "printf %s $(openssl rand -hex 24) | ansible-vault encrypt_string --stdin-name glidein_demand_token",
-        )
+        """Ask for the variables of all sites."""
         address = self.file.option("address", "Glidein", default=_ADDRESS)
         order = self._get("prioritize_jobs")
         names = literal(order.value)
-        # PyGlidein's "gpu" has no effect there: the resource of its job groups is "gpus".
-        is_list = isinstance(names, (list, tuple))
-        names = ["gpus" if name == "gpu" else str(name) for name in names] if is_list else order.value
+        if isinstance(names, (list, tuple)):
+            # PyGlidein's "gpu" has no effect there: the resource of its job groups is "gpus".
+            names = ["gpus" if name == "gpu" else str(name) for name in names]
         for variable, value, option in (
             ("glidein_collector", self.collector.value, self.collector),
             ("glidein_demand_url", re.sub(r"/+(jsonrpc/*)?\Z", "", address.value), address),
-            ("glidein_order", names, order),
+            ("glidein_order", names if isinstance(names, list) else order.value, order),
         ):
             if value:
                 question = f"a variable of all sites: check it in group_vars/all.yml ({source(option)})"
@@ -154,20 +150,19 @@ class _Conversion:
 
     def _set_node(self) -> None:
         """Set scratch, environment and modules, which are those of all partitions."""
-        file, submit = self.file, self.submit
-        scratch = file.option("local_dir", "SubmitFile") if self.scheduler != "htcondor" else None
-        if scratch and scratch.value:
+        file = self.file
+        if self.scheduler != "htcondor":
+            scratch = file.option("local_dir", "SubmitFile")
             try:
-                scratch_word(scratch.value)
-                self._put(("glidein_scratch",), scratch.value, scratch)
+                if scratch.value:
+                    scratch_word(scratch.value)
+                    self._put(("glidein_scratch",), scratch.value, scratch)
             except ValueError:
                 file.invalid(scratch, SCRATCH_RULE)
         middle = file.option("custom_middle", "SubmitFile")
-        found = [(name, value, middle) for name, value in submit.environment.items()]
-        for name in file.sections.get("CustomEnv", {}):
-            if name not in _NOT_ENVIRONMENT:
-                option = file.option(name, "CustomEnv")
-                found.append((name, option.value, option))
+        found = [(name, value, middle) for name, value in self.submit.environment.items()]
+        names = [name for name in file.sections.get("CustomEnv", ()) if name not in _NOT_ENVIRONMENT]
+        found += [(name, option.value, option) for name in names for option in [file.option(name, "CustomEnv")]]
         for name, value, option in found:
             problems: List[str] = []
             check_environment(problems, name, {name: value})
@@ -175,8 +170,8 @@ class _Conversion:
                 file.remark(option, f"{name}: {problems[0].partition(': ')[2]}")
             else:
                 self._put(("glidein_environment", name), value, option)
-        if submit.modules:
-            self._put(("glidein_modules",), list(dict.fromkeys(submit.modules)), middle)
+        if self.submit.modules:
+            self._put(("glidein_modules",), list(dict.fromkeys(self.submit.modules)), middle)
 
     def _set_entry(self) -> None:
         """Set the entry of the partition."""
@@ -212,9 +207,8 @@ class _Conversion:
     def _read_submit_options(self) -> None:
         """Read the options of the batch system; set queue, account and constraint."""
         self.submit = SubmitOptions(self.scheduler)
-        texts = ["custom_header", "custom_middle"] + ["custom_footer"] * (self.scheduler == "htcondor")
-        for option in (self.file.option(name, "SubmitFile") for name in texts):
-            self.submit.read_lines(option)
+        for name in ["custom_header", "custom_middle"] + ["custom_footer"] * (self.scheduler == "htcondor"):
+            self.submit.read_lines(self.file.option(name, "SubmitFile"))
         # Options of the command override those of the header.
         self.submit.read_command(self._get("submit_command"))
         for text, option in self.submit.unread:
@@ -271,28 +265,25 @@ class _Conversion:
         """Set how the batch system is asked for cores, memory, disk and GPUs."""
         scheduler = self._get("scheduler")
         if self.scheduler == "torque":
-            kinds = {"pmem_only": "pmem", "pvmem": "pmem+vmem", "vmem_only": "vmem", "mem_only": "mem"}
-            given = next((name for name in kinds if self.file.truth(self._get(name))), None)
+            given = next((name for name in _MEMORY if self.file.truth(self._get(name))), None)
             if given:
-                self._put("resources.memory", kinds[given], self._get(given))
+                self._put("resources.memory", _MEMORY[given], self._get(given))
             set_gpu_req = self._get("set_gpu_req", "True")
             if not self.file.truth(set_gpu_req):
                 self._put("resources.gpus", "none", set_gpu_req)
-        elif self.scheduler in ("sge", "uge"):
+        elif self.scheduler in _GRID_ENGINE:
             self._put("resources.memory", "h_rss", scheduler)
             if self.scheduler == "uge":
                 self._put("resources.disk", "tmpdir_size", scheduler)
             if has_several_cores:
-                name = {"uge": "multicore", "sge": "mpi"}[self.scheduler]
-                self._put("resources.parallel_environment", name, scheduler)
+                self._put("resources.parallel_environment", _GRID_ENGINE[self.scheduler], scheduler)
         elif self.scheduler == "lsf":
             # PyGlidein writes -M, in KB times mem_scale, and requests no GPUs.
             scale = self.file.option("mem_scale", "SubmitFile", default="1")
-            units = [
-                unit for value, unit in ((1, "KB"), (0.001, "MB"), (0.000001, "GB")) if value == literal(scale.value)
-            ]
-            self._put("resources.memory_unit", units[0] if units else "none", scale)
-            if not units:
+            factor = literal(scale.value)
+            unit = next((unit for unit, its_factor in _UNITS.items() if its_factor == factor), "none")
+            self._put("resources.memory_unit", unit, scale)
+            if unit == "none":
                 self.file.remark(scale, f"{scale.value}: not 1, 0.001 or 0.000001; see resources.memory_unit")
             if has_gpus:
                 self._put("resources.gpus", "none", scheduler)
@@ -330,8 +321,7 @@ class _Conversion:
 
     def _set_directives(self) -> None:
         """Set the directives that the batch system accepts; remark on the others."""
-        known = self._entry_problems()
-        accepted = {}
+        known, accepted = self._entry_problems(), {}
         for directive, option in self.submit.directives.items():
             refused = [problem for problem in self._entry_problems(directives=[directive]) if problem not in known]
             if refused:
@@ -348,7 +338,7 @@ class _Conversion:
             site = normalise_site("glidein", "site", {self.partition: entry})
         except InputError as error:
             return error.problems
-        return self.check_entry(self.scheduler, site["entries"][self.partition])
+        return SCHEDULERS[self.scheduler]().check_entry(site["entries"][self.partition])
 
     def remarks(self) -> List[Tuple[str, str]]:
         """Return (line, text) of what is not converted."""

@@ -8,17 +8,14 @@ import fcntl
 import hashlib
 import os
 import time
-import traceback
 from typing import Any, Callable, Optional, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
 
-PYOTP_ERROR: Optional[str] = None
 try:
     import pyotp
 except ImportError:
-    pyotp = None  # type: ignore[assignment]  # it is a module otherwise; PYOTP_ERROR shows which
-    PYOTP_ERROR = traceback.format_exc()
+    pyotp = None  # type: ignore[assignment]  # it is a module otherwise
 
 # A code that is sent in the last seconds of its time step could arrive after the step.
 _MARGIN_S = 2

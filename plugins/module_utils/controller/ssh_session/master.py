@@ -9,7 +9,7 @@ import os
 import re
 import shlex
 import stat
-from typing import Iterable, List, Optional
+from typing import List, NamedTuple, Optional, Sequence
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import DEFAULT_TIMEOUT_S, Runner
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, CommandTimeoutError, InputError
@@ -102,26 +102,15 @@ def private_directory(path: str) -> None:
         )
 
 
-class Login:
-    """The address of a login. arguments: further arguments of ssh, as a list; control_path: the session's socket."""
+class Login(NamedTuple):
+    """The address of a login. arguments: further arguments of ssh; control_path: the session's socket."""
 
-    def __init__(
-        self,
-        host: str,
-        control_path: str,
-        user: Optional[str] = None,
-        port: Optional[int] = None,
-        arguments: Iterable[str] = (),
-        executable: str = "ssh",
-    ) -> None:
-        if not host or host.startswith("-"):
-            raise InputError(invalid("ansible_host", host, "a name or an address"))
-        self.host = host
-        self.control_path = control_path
-        self.user = user
-        self.port = port
-        self.arguments = list(arguments)
-        self.executable = executable
+    host: str
+    control_path: str
+    user: Optional[str] = None
+    port: Optional[int] = None
+    arguments: Sequence[str] = ()
+    executable: str = "ssh"
 
     def __str__(self) -> str:
         return f"{self.user}@{self.host}" if self.user else self.host

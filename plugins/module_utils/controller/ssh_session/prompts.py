@@ -4,13 +4,11 @@
 """The prompts of ssh during a login, and the rules for their answers. Pure functions and values."""
 
 import re
-from typing import Any, Dict, Iterable, List, Optional, Pattern, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Pattern, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 ASK, SECRET, TOTP = "ask", "secret", "totp"
-ANSWERS = (ASK, SECRET, TOTP)
 
 # ssh's own question about a host key. Prompts of a server begin with its name in brackets, or end with "'s password: ".
 _HOST_KEY = re.compile(
@@ -37,12 +35,11 @@ class NoTerminalError(GlideinError):
     """A prompt needs the answer of a person, but the playbook has no terminal."""
 
 
-class Prompt:
+class Prompt(NamedTuple):
     """A question of ssh. text: as ssh asked it; hint: "confirm", "none" (a notice, which has no answer) or ""."""
 
-    def __init__(self, text: str, hint: str = "") -> None:
-        self.text = text
-        self.hint = hint
+    text: str
+    hint: str = ""
 
     @property
     def is_notice(self) -> bool:
@@ -95,8 +92,6 @@ class Rule:
             ) from error
         secret = option.get("secret")
         answer = option.get("answer") or (SECRET if secret else ASK)
-        if answer not in ANSWERS:
-            raise InputError(invalid(f"{place}.answer", answer, " or ".join(ANSWERS)))
         if (answer == ASK) == bool(secret):
             raise InputError(f"{place}.secret: required with the answers {SECRET} and {TOTP}, and invalid with {ASK}")
         if secret and not secret.isprintable():
@@ -104,17 +99,16 @@ class Rule:
         return cls(match, answer, secret)
 
 
-class Answer:
+class Answer(NamedTuple):
     """The answer to a prompt.
 
     answer: ASK, SECRET or TOTP; secret: the secret or seed of the last two; hidden: whether the terminal hides the
     answer of a person.
     """
 
-    def __init__(self, answer: str, secret: Optional[str] = None, hidden: bool = True) -> None:
-        self.answer = answer
-        self.secret = secret
-        self.hidden = hidden
+    answer: str
+    secret: Optional[str] = None
+    hidden: bool = True
 
 
 class Conversation:

@@ -1,22 +1,34 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of a session: since when it exists or is lost, and whether a notification of the loss was sent.
+"""The record of a session: since when it exists or is lost; and the notification of its loss.
 
-It is a small JSON file beside the socket. If the file is lost, the times start again.
+The record is a small JSON file beside the socket. If the file is lost, the times start again.
 """
 
 import json
-from typing import Any, Dict, Optional
+import os
+import tempfile
+from typing import Any, Dict, List, Optional
 
+from ansible.module_utils.urls import open_url
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
 
-# {"opened", "seen", "lost", "tried", "refused": epoch seconds or None, "told": bool}
+# Times in epoch seconds. told: whether a notification of the loss was sent; tried: when that failed; refused: when
+# stored answers did not lead to a session.
 Record = Dict[str, Any]
-_FIELDS = {"opened": int, "seen": int, "lost": int, "told": bool, "tried": int, "refused": int}
+_NEW: Record = {"opened": None, "seen": None, "lost": None, "told": False, "tried": None, "refused": None}
 
 # A failed notification is repeated after this time: cycles run every few minutes, and each waits for the hook.
 NOTIFY_AGAIN_S = 600
+# The time limit of the hook, for which a cycle and all its sites wait.
+TIMEOUT_S = 5
+
+
+class NoticeError(GlideinError):
+    """The notification failed."""
 
 
 def path_of(control_path: str) -> str:
@@ -27,17 +39,9 @@ def read(control_path: str) -> Record:
     """Return the Record of a session."""
     try:
         with open(path_of(control_path), encoding="utf-8") as handle:
-            found = json.load(handle)
-    except (OSError, ValueError):
-        found = {}
-    found = found if isinstance(found, dict) else {}
-    kept = {name: found.get(name) if _is(found.get(name), kind) else None for name, kind in _FIELDS.items()}
-    return dict(kept, told=bool(kept["told"]))
-
-
-def _is(value: Any, kind: type) -> bool:
-    """Return whether a value is of this kind. True and False do not count as numbers."""
-    return isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
+            return {**_NEW, **json.load(handle)}
+    except (OSError, ValueError, TypeError):
+        return dict(_NEW)
 
 
 def write(control_path: str, record: Record) -> None:
@@ -45,21 +49,21 @@ def write(control_path: str, record: Record) -> None:
     write_atomically(path_of(control_path), json.dumps(record))
 
 
-def opened(record: Record, now: int) -> Record:
+def opened(now: int) -> Record:
     """Return the record of a session that was just opened."""
-    return dict(record, opened=now, seen=now, lost=None, told=False, tried=None, refused=None)
+    return dict(_NEW, opened=now, seen=now)
 
 
-def closed(record: Record, now: int) -> Record:
-    """Return the record of a session that was closed on purpose, which needs no notification."""
-    return dict(record, lost=record["lost"] or now, told=True)
+def lost(record: Record, now: int, **changes: Any) -> Record:
+    """Return the record of a session that does not exist, with further changes."""
+    return dict(record, lost=record["lost"] or now, **changes)
 
 
 def checked(record: Record, live: bool, now: int) -> Record:
     """Return the record after a check of the session."""
     if live:
         return dict(record, opened=record["opened"] or now, seen=now, lost=None, told=False, tried=None)
-    return dict(record, lost=record["lost"] or now)
+    return lost(record, now)
 
 
 def is_notification_due(record: Record, now: int) -> bool:
@@ -67,11 +71,46 @@ def is_notification_due(record: Record, now: int) -> bool:
     return not record["told"] and (record["tried"] is None or not 0 <= now - record["tried"] < NOTIFY_AGAIN_S)
 
 
-def notified(record: Record, lost: Optional[int]) -> Record:
+def notified(record: Record, since: Optional[int]) -> Record:
     """Return the record after a notification of this loss, unless a login has ended the loss meanwhile."""
-    return dict(record, told=True) if record["lost"] == lost else record
+    return dict(record, told=True) if record["lost"] == since else record
 
 
-def refused(record: Record, now: int) -> Record:
-    """Return the record after stored answers did not lead to a session."""
-    return dict(record, refused=now, lost=record["lost"] or now)
+def notify(hook: Dict[str, Any], notice: Dict[str, Any]) -> None:
+    """Run the hook {"command": argument list, "url": address}, either or both. Raises NoticeError.
+
+    notice: {"text", "site", "host", "login_needed_since"}. The command reads the text from its standard input, as mail
+    does, and finds the other values in GLIDEIN_* variables. Chat services show `text` of the JSON that is posted to the
+    address, which may be a secret: no message contains it.
+    """
+    failures = []
+    if hook.get("command"):
+        failures.append(_run(hook["command"], notice))
+    if hook.get("url"):
+        failures.append(_post(hook["url"], notice))
+    if any(failures):
+        raise NoticeError("; ".join(filter(None, failures)))
+
+
+def _run(argv: List[str], notice: Dict[str, Any]) -> Optional[str]:
+    """Run the command; return its error."""
+    environment = {f"GLIDEIN_{name.upper()}": str(value) for name, value in notice.items() if name != "text"}
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as text:
+        text.write(notice["text"] + "\n")
+        text.flush()
+        try:
+            Runner({**os.environ, **environment}, TIMEOUT_S).run(argv, stdin=text.name)
+        except CommandError as error:
+            return str(error)
+    return None
+
+
+def _post(url: str, notice: Dict[str, Any]) -> Optional[str]:
+    """Post the notice; return the error."""
+    data, headers = json.dumps(notice).encode("utf-8"), {"Content-Type": "application/json"}
+    try:
+        open_url(url, data=data, method="POST", headers=headers, timeout=TIMEOUT_S, follow_redirects="none")
+    except Exception as error:  # each library has its own errors, whose texts may contain the address
+        status = getattr(error, "code", None)
+        return f"on_loss.url: the request failed: {status or excerpt(type(error).__name__)}"
+    return None

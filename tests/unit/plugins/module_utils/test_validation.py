@@ -111,8 +111,8 @@ def test_an_invalid_value_is_none_in_the_result_and_all_errors_are_reported():
     assert (found["walltime"], found["limits"]["queued"], found["granted"]) == (None, None, None)
     assert [problem.partition(":")[0] for problem in problems] == [
         "site.RM.walltime",
-        "site.RM.granted",
         "site.RM.limits.queued",
+        "site.RM.granted",
     ]
 
 

@@ -15,7 +15,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinE
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
 from ansible_collections.glidein.ops.plugins.modules import glideins
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options, token
-from ansible_collections.glidein.ops.tests.unit.support.fake_pbs import FakePbsPro
 from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits
 
 CORE = job_name("glidein", "lab", "main", "core")
@@ -47,7 +46,7 @@ def counts(result, which="after"):
     return {entry["entry"]: (entry["queued"], entry["running"], entry["sick"]) for entry in result[which]["entries"]}
 
 
-def test_missing_glideins_are_submitted_at_once(run, slurm, site_home):
+def test_missing_glideins_are_submitted_at_once_and_a_second_run_changes_nothing(run, slurm, site_home):
     result = run({"main": 3})
     assert result["changed"]
     assert result["submitted"] == [{"entry": "main", "shape": "core", "count": 3, "job_id": "1"}]
@@ -58,12 +57,7 @@ def test_missing_glideins_are_submitted_at_once(run, slurm, site_home):
     first, second = events(site_home)
     assert (first["event"], first["job_name"], first["count"]) == ("submitting", CORE, 3)
     assert (second["event"], second["id"], second["job_id"]) == ("submitted", first["id"], "1")
-
-
-def test_a_second_run_changes_nothing(run, slurm):
-    run({"main": 3})
-    result = run({"main": 3})
-    assert not result["changed"]
+    assert not run({"main": 3})["changed"]
     assert len(slurm.calls("sbatch")) == 1
 
 
@@ -191,20 +185,11 @@ def test_after_a_time_out_the_rest_of_the_site_is_not_tried(run, slurm, monkeypa
     assert (result["after"], result["report"]["entries"][0]["queued"]) == (None, 0)
 
 
-@pytest.mark.parametrize(
-    "mode, words",
-    [
-        ("down", "failed with exit status 1: slurm_load_jobs error: Unable to contact slurm controller"),
-        ("garbage", "slurm: cannot read squeue's output, which does not contain its header: 'slurm_load_jobs: "),
-        ("hang", "gave no answer within 60 s and was stopped"),
-    ],
-)
-def test_without_a_readable_queue_nothing_is_submitted(run, slurm, mode, words, monkeypatch):
-    shorten_limits(monkeypatch, slurm.directory)
-    slurm.mode("squeue", mode)
+def test_without_a_readable_queue_nothing_is_submitted(run, slurm):
+    slurm.mode("squeue", "down")
     result = run({"main": 2}, fail_on_error=False)
     assert result["failed"]
-    assert words in result["msg"]
+    assert "failed with exit status 1: slurm_load_jobs error: Unable to contact slurm controller" in result["msg"]
     assert slurm.calls("sbatch") == []
 
 
@@ -243,11 +228,9 @@ def test_a_glidein_that_can_never_start_is_not_replaced_by_another_of_the_same_r
     "changes, words",
     [
         ({"plan_age_s": 700}, "s old; expected at most 600 s"),
-        ({"plan_age_s": -100}, "clocks"),
         ({"scheduler": "pbs"}, "'pbs' is invalid; expected one of gateway, htcondor, htcondor_ce, lsf, "),
         ({"entries": {"main": raw_entry(walltime="48x")}}, "glidein_entries.main.walltime: '48x'"),
         ({"limits": {"total": -1}}, "glidein_limits.total: -1"),
-        ({"collector": "cm:9618;id"}, "collector: 'cm:9618;id'"),
         ({"collector": "cm:"}, "collector: 'cm:'"),
         ({"scratch": "$(id)"}, "scratch: '$(id)'"),
         ({"environment": {"A": "x\ny"}}, "environment.A: 'x\\ny' is invalid"),
@@ -413,12 +396,3 @@ def test_a_glidein_that_ended_since_the_plan_was_made_is_not_replaced(run, slurm
     assert run(plan=plan)["submitted"] == []
     plan = [{"entry": "main", "shape": "core", "present": 11, "queued": 0, "running": 10, "reason": "one more"}]
     assert [one["count"] for one in run(plan=plan)["submitted"]] == [1]
-
-
-def test_pbs_professional_gets_plain_jobs_because_it_refuses_arrays_that_must_not_be_rerun(run, tmp_path, monkeypatch):
-    pbspro = FakePbsPro(tmp_path / "pbs")
-    monkeypatch.setenv("PATH", pbspro.bin + os.pathsep + os.environ["PATH"])
-    result = run({"main": 2}, scheduler="pbspro")
-    assert [(one["count"], one["job_id"]) for one in result["submitted"]] == [(1, "1.pbshost"), (1, "2.pbshost")]
-    assert "\n#PBS -r n\n" in result["scripts"][0]["content"]
-    assert [call[:-1] for call in pbspro.calls("qsub")] == [[], []]

@@ -5,6 +5,7 @@
 
 import io
 import json
+import os
 import stat
 import sys
 import tarfile
@@ -458,11 +459,14 @@ def test_a_login_node_without_the_python_still_gives_the_path(commands):
     found = run_module(login_node_info.main, {"python": "/opt/none/python3", "path": "~/pull"})
     assert found["path"] == str(Path.home() / "pull")
     assert (found["python"], found["machine"], found["libc"]) == (None, None, None)
-    assert "/opt/none/python3 - could not be started" in found["error"]
+    assert "/opt/none/python3 - could not be started: No such file" in found["error"]
+    found = run_module(login_node_info.main, {"python": "cat", "path": "~/pull"})
+    assert found["error"].startswith("cat is not a Python: it printed")
 
 
 def test_a_login_node_with_the_python_and_cron(commands):
     commands("crontab", "#!/bin/sh\n")
     found = run_module(login_node_info.main, {"python": sys.executable, "path": "/opt/pull"})
     assert found["python"] == "{}.{}".format(*sys.version_info[:2])
-    assert (found["has_cron"], found["error"]) == (True, "")
+    assert (found["has_cron"], found["error"], found["machine"]) == (True, "", os.uname().machine)
+    assert set(found["libc"]) <= set("0123456789.")

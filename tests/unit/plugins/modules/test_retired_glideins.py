@@ -6,7 +6,7 @@
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
 from ansible_collections.glidein.ops.plugins.modules import retired_glideins
-from ansible_collections.glidein.ops.plugins.modules.retired_glideins import off_command, read_glideins, retire
+from ansible_collections.glidein.ops.plugins.modules.retired_glideins import off_command, retire
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
 from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
@@ -45,15 +45,10 @@ def outcome(pool, check=False, **changes):
     return retire(params, check, pool, pool.clock, pool.pause)
 
 
-def test_glideins_without_start_have_retired():
-    found = {"slot1@glidein_3_1_5b69ac74@slurm"}
-    assert read_glideins(ACCEPTS + RETIRES + "\n") == ({"3_1", "3_2"}, found)
-
-
 def test_all_glideins_are_requested_until_the_collector_shows_that_they_retire():
     pool = StandIn(ACCEPTS + RETIRES, ACCEPTS + RETIRES, RETIRES)
     found, accepting, missing = outcome(pool)
-    assert (len(found), accepting, missing) == (1, set(), [])
+    assert (found, accepting, missing) == ({"slot1@glidein_3_1_5b69ac74@slurm"}, set(), [])
     assert pool.sent == [off_command(LAB)] * 2
 
 

@@ -22,7 +22,7 @@ OLD = "b" * 12
 DAY = 86400
 USER = pwd.getpwuid(os.geteuid()).pw_name
 # The names of the lines that the payload writes to the state file of a glidein.
-PAYLOAD = Path(site_cleanup.__file__).parents[2] / "files/glidein/lib/stale_glideins.sh"
+PAYLOAD = Path(site_cleanup.__file__).parents[2] / "files/glidein/lib/scratch.sh"
 STATE = re.findall(r"([A-Z_]+):", re.search(r'STATE="(.+?)"', PAYLOAD.read_text(), re.DOTALL).group(1))
 
 

@@ -61,16 +61,7 @@ def test_a_drain_cancels_queued_glideins_and_is_recorded(run, slurm, drains):
     assert result["summary"].endswith(": disks. 2 queued glideins were cancelled, 1 running glidein continues.")
     assert without_time(drains()) == [of(None, "disks")]
     assert before <= drains()[0]["since"] <= time.time()
-
-
-def test_only_another_reason_changes_a_drain(run, drains):
-    run(reason="disks")
-    assert not run(reason="disks", by="bob")["changed"]
     assert not run(by="bob")["changed"]
-    result = run(reason="network", by="bob")
-    assert result["changed"]
-    assert drains() == result["drains"]
-    assert without_time(drains()) == [of(None, "network", "bob")]
 
 
 def test_an_entry_is_drained_separately(run, slurm, drains):

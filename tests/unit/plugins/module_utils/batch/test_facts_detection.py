@@ -3,13 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the detection of a login node's batch systems, with commands that print recorded output."""
 
-import ast
-import stat
-from pathlib import Path
-
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS, facts
+from ansible_collections.glidein.ops.plugins.module_utils import batch
+from ansible_collections.glidein.ops.plugins.module_utils.batch import facts
 from ansible_collections.glidein.ops.plugins.module_utils.batch.detection import find_schedulers
+from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
 # OpenPBS 23.06.06 and Torque 6.1.3, which prints to standard error.
 PBSPRO = "echo 'pbs_version = 23.06.06'"
@@ -28,9 +26,7 @@ def found(tmp_path):
 
     def finder(scripts, commands=None, timeout_s=30):
         for name, script in scripts.items():
-            path = tmp_path / name
-            path.write_text(f"#!/bin/sh\n{script}\n")
-            path.chmod(stat.S_IRWXU)
+            write_program(tmp_path / name, f"#!/bin/sh\n{script}\n")
         return find_schedulers({"PATH": str(tmp_path)}, commands or {}, timeout_s)[0]
 
     return finder
@@ -72,12 +68,10 @@ def test_slurms_wrappers_of_other_batch_systems_are_not_detected(found):
 
 
 def test_commands_outside_path(found, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
     commands = {"sbatch": ["/opt/slurm/bin/sbatch"], "squeue": ["/opt/slurm/bin/squeue"]}
     assert found({}, commands) == ["slurm"]
     other = tmp_path / "elsewhere" / "pbs_qstat"
-    other.write_text(f"#!/bin/sh\n{PBSPRO}\n")
-    other.chmod(stat.S_IRWXU)
+    write_program(other, f"#!/bin/sh\n{PBSPRO}\n")
     assert found({"qsub": "exit 1"}, {"qstat": [str(other)]}) == ["pbspro"]
 
 
@@ -118,13 +112,10 @@ def test_why_no_batch_system_was_recognised(found, tmp_path):
     assert gaps(tmp_path) == []
 
 
-def test_every_batch_system_has_facts():
-    """Assert that the registry's functions import an existing module for each batch system but a gateway and a CE."""
-    assert sorted([*facts.READERS, "gateway", "htcondor_ce"]) == sorted(SCHEDULERS)
-    tree = ast.parse(Path(facts.__file__).read_text())
-    assert {function.name for function in tree.body if isinstance(function, ast.FunctionDef)} >= {
-        function.__name__ for function in facts.READERS.values()
-    }
+def test_every_batch_system_has_facts_and_ansible_copies_all_modules():
+    assert sorted([*facts.READERS, "gateway", "htcondor_ce"]) == sorted(batch.SCHEDULERS)
+    for packed, loaders in ((batch.packed, batch.SCHEDULERS), (facts.packed, facts.READERS)):
+        assert {module.__name__ for module in packed()} == {load().__module__ for load in loaders.values()}
 
 
 def test_a_batch_system_without_facts_has_the_same_keys():

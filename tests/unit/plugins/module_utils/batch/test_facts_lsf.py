@@ -7,7 +7,6 @@ import re
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
-from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts_output as lsf_output
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RecordedReader
 from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced, unchanged
@@ -69,7 +68,7 @@ def test_version_cluster_and_limits():
     ],
 )
 def test_versions(line, product, version):
-    found = lsf_output.parse_cluster(f"{line}\n\nMy cluster name is c1\nMy master name is vm\n")
+    found = lsf.parse_cluster(f"{line}\n\nMy cluster name is c1\nMy master name is vm\n")
     assert found == (product, version, "c1")
 
 
@@ -187,17 +186,17 @@ def test_each_product_gets_only_supported_options(product):
 @pytest.mark.parametrize(
     ("parse", "text"),
     [
-        (lsf_output.parse_cluster, "LIM is down; try later\n"),
-        (lsf_output.parse_queues, "LSF is down. Please wait ...\n"),
-        (lsf_output.parse_queues, "QUEUE: normal\n  -- none\n"),
-        (lsf_output.parse_queues, "QUEUE: q\nPRIO STATUS\n 1 Open:Active\n RUNLIMIT\n for ever\n"),
-        (lsf_output.parse_queues, "QUEUE: q\nPRIO STATUS JL/P\n 1 Open:Active some\n"),
-        (lsf_output.parse_slots, "lsf ok - 2\n"),
-        (lsf_output.parse_slots, "HOST_NAME STATUS MAX\nlsf ok two\n"),
-        (lsf_output.parse_sizes, "HOST_NAME type model cpuf ncpus maxmem\nlsf linux I5 100.0 2 lots\n"),
-        (lsf_output.parse_user_limits("me"), "USER/GROUP JL/P MAX\nyou - 5\n"),
-        (lsf_output.parse_parameters, "bparams: nothing\n"),
-        (lsf_output.parse_gpus, "HOST_NAME gpu_id\n  orphan\n"),
+        (lsf.parse_cluster, "LIM is down; try later\n"),
+        (lsf.parse_queues, "LSF is down. Please wait ...\n"),
+        (lsf.parse_queues, "QUEUE: normal\n  -- none\n"),
+        (lsf.parse_queues, "QUEUE: q\nPRIO STATUS\n 1 Open:Active\n RUNLIMIT\n for ever\n"),
+        (lsf.parse_queues, "QUEUE: q\nPRIO STATUS JL/P\n 1 Open:Active some\n"),
+        (lsf.parse_slots, "lsf ok - 2\n"),
+        (lsf.parse_slots, "HOST_NAME STATUS MAX\nlsf ok two\n"),
+        (lsf.parse_sizes, "HOST_NAME type model cpuf ncpus maxmem\nlsf linux I5 100.0 2 lots\n"),
+        (lsf.parse_user_limits("me"), "USER/GROUP JL/P MAX\nyou - 5\n"),
+        (lsf.parse_parameters, "bparams: nothing\n"),
+        (lsf.parse_gpus, "HOST_NAME gpu_id\n  orphan\n"),
     ],
 )
 def test_invalid_output_is_refused(parse, text):

@@ -4,7 +4,7 @@
 """Tests of facts of PBS Professional, from recorded output of OpenPBS 23.06.06."""
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs import facts_output as pbs_output
+from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs import facts as pbs
 from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
 from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced, unchanged
@@ -178,16 +178,16 @@ def test_an_invalid_value_names_its_line(old, new):
 
 def test_words_of_notices_are_not_records():
     text = "Welcome\n\nQueue: workq\n    enabled = True\nthe end of maintenance\n\nGoodbye\n"
-    assert [record.name for record in pbs_output.parse_records(text)] == ["workq"]
+    assert [record.name for record in pbs.parse_records(text)] == ["workq"]
 
 
 def test_output_without_a_record_is_refused():
     with pytest.raises(OutputError, match="segmentation fault"):
-        pbs_output.parse_records("segmentation fault in qstat\n")
+        pbs.parse_records("segmentation fault in qstat\n")
     with pytest.raises(OutputError, match="orphan"):
-        pbs_output.parse_records("    orphan = 1\n")
+        pbs.parse_records("    orphan = 1\n")
 
 
 def test_a_long_value_is_continued_after_a_tab():
-    record = pbs_output.parse_records("Queue: q\n    acl_users = alice,b\n\tob,carol\n    enabled = True\n")[0]
-    assert pbs_output.items(record, "acl_users") == ["alice", "bob", "carol"]
+    record = pbs.parse_records("Queue: q\n    acl_users = alice,b\n\tob,carol\n    enabled = True\n")[0]
+    assert pbs.items(record, "acl_users") == ["alice", "bob", "carol"]

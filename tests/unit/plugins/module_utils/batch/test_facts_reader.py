@@ -3,38 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the runner of facts commands: its time limits, and each kind of failing command."""
 
-import collections
 import os
-import stat
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import facts as reader
-from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import READERS, Reader
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandTimeoutError
-
-# All commands whose output facts of a batch system are read from.
-COMMANDS = [
-    "scontrol",
-    "sinfo",
-    "sacctmgr",
-    "id",
-    "qstat",
-    "pbsnodes",
-    "qconf",
-    "qhost",
-    "lsid",
-    "bqueues",
-    "bhosts",
-    "lshosts",
-    "bmgroup",
-    "bparams",
-    "busers",
-    "cat",
-    "condor_status",
-    "condor_config_val",
-    "condor_version",
-]
 
 
 @pytest.fixture
@@ -87,27 +62,18 @@ def test_commands_of_condor_config_val_ask_different_daemons():
     assert "condor_config_val" not in reader._DAEMON_OF
 
 
-FAILURES = {
-    "garbage": ("printf '\\377\\376\\0garbage {{ 7*7 }} $(id)\\n|=|\\n'", 600),
-    "nothing": (":", 600),
-    "too much": ("yes 'PartitionName=x State=UP' | head -c 50000000", 600),
-    "not found": ("exit 127", 600),
-    "hanging": ("exec sleep 600", 0.5),
-}
-
-
-@pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("scheduler", [name for name in READERS if name != "uge"])
-def test_commands_that_fail_leave_gaps(scheduler, failure, tmp_path):
-    script, timeout_s = FAILURES[failure]
-    path = tmp_path / "command"
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(stat.S_IRWXU)
-    commands = Reader(dict(os.environ), {name: [str(path)] for name in COMMANDS}, timeout_s)
-    facts = READERS[scheduler]()(commands, "pilot")
-    assert [queue["name"] for queue in facts["queues"]] in ([], [""])
-    # A few commands may print nothing: condor_status prints nothing if there are no slots.
-    assert commands.gaps
-    texts = collections.Counter(gap["error"] for gap in commands.gaps)
-    assert all(texts), commands.gaps
-    assert all(len(text) <= 300 for text in texts)
+# test_facts_damaged_output.py: what the facts are then.
+@pytest.mark.parametrize(
+    "script, error",
+    [
+        ("yes 'PartitionName=x State=UP' | head -c 50000000", "printed more than 32 MB and was stopped"),
+        ("yes no such partition | head -c 9999 >&2; exit 1", "exit status 1: no such partition"),
+        ("exec sleep 600", "gave no answer within"),
+    ],
+)
+def test_a_command_that_fails_is_a_gap_with_a_short_error(script, error):
+    commands = Reader(dict(os.environ), {"sinfo": ["/bin/sh", "-c", script]}, 600, 0.5 if "sleep" in script else 600)
+    assert commands.read("nodes", ["sinfo"], str, "default") == "default"
+    (gap,) = commands.gaps
+    assert error in gap["error"]
+    assert len(gap["error"]) <= 300

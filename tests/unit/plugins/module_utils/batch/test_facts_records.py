@@ -15,9 +15,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import (
     size_mb,
     smallest,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.facts_output import UNITS as SGE_UNITS
-from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf.facts_output import UNITS as LSF_UNITS
-from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.facts_output import UNITS as PBS_UNITS
+from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.facts import UNITS as SGE_UNITS
+from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf.facts import UNITS as LSF_UNITS
+from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.facts import UNITS as PBS_UNITS
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -15,7 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEU
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
 from ansible_collections.glidein.ops.tests.unit.support import batch_systems
 from ansible_collections.glidein.ops.tests.unit.support.builders import shape, token
-from ansible_collections.glidein.ops.tests.unit.support.programs import Answering
+from ansible_collections.glidein.ops.tests.unit.support.programs import ByCommand
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import answer
 
 RECORDING = "htcondor_23.9.6_ce_jobs.txt"
@@ -29,17 +29,9 @@ COMMAND = ["oidc-token", "lab"]
 VALID = {"due": False, "valid": True, "problems": []}
 
 
-class ByCommand(Answering):
-    """A runner with an answer for the name of each command, and no output of the others."""
-
-    def __init__(self, **by_name):
-        super().__init__()
-        self.by_name = by_name
-
-    def run(self, argv, stdin=None):
-        argv = argv[2:] if argv[0] == "env" else argv
-        self.answers = [self.by_name.get(argv[0].replace("-", "_"), "")]
-        return super().run(argv, stdin)
+def by_name(**answers):
+    """Return a runner with an answer for the name of each command, and no output of the others."""
+    return ByCommand(lambda argv: answers.get(argv[2 if argv[0] == "env" else 0].replace("-", "_"), ""))
 
 
 def ce(runner=None, **options):
@@ -136,11 +128,6 @@ def test_a_glidein_states_what_it_needs():
     assert found["request_disk"] == str(1000 * 1024)
 
 
-def test_directives_are_attributes_of_the_job():
-    found = commands({"directives": ['+ProjectName = "physics"', "MY.remote_MinWalltime = 30"]})
-    assert (found["+ProjectName"], found["MY.remote_MinWalltime"]) == ('"physics"', "30")
-
-
 @pytest.mark.parametrize(
     "directive, expected",
     [
@@ -187,7 +174,7 @@ def access(walltime_s=HOUR, **options):
 
 
 def test_without_a_file_nothing_is_checked():
-    made = ce(runner=ByCommand())
+    made = ce(runner=by_name())
     assert made.access(HOUR) == VALID
     assert made.renew() is None
     assert made.runner.called == []
@@ -228,7 +215,7 @@ def test_a_command_renews_a_token_of_which_half_or_a_quarter_of_an_hour_is_left(
 
 
 def renewing(path, answer):
-    return ce(runner=ByCommand(oidc_token=answer), token_file=path, token_command=COMMAND)
+    return ce(runner=by_name(oidc_token=answer), token_file=path, token_command=COMMAND)
 
 
 def test_the_new_token_replaces_the_old_one_and_only_its_owner_reads_it(token_file):
@@ -293,7 +280,7 @@ def submitting(path, runner, **options):
 
 
 def test_the_ce_is_looked_up_before_a_submission(tmp_path):
-    runner = ByCommand(condor_status=f"{CE}\n", condor_submit="7.0 - 7.0")
+    runner = by_name(condor_status=f"{CE}\n", condor_submit="7.0 - 7.0")
     assert submitting(tmp_path / "s", runner) == "7"
     assert runner.called[0] == ["condor_status", "-pool", f"{CE}:9619", "-schedd", "-af", "Name"]
     assert [argv[0] for argv in runner.called] == ["condor_status", "condor_submit"]
@@ -315,7 +302,7 @@ def test_commands_that_ask_the_ce_can_use_the_scitoken(token_file):
     ],
 )
 def test_nothing_is_submitted_to_a_ce_that_is_down_or_has_another_name(tmp_path, answer, message):
-    runner = ByCommand(condor_status=answer)
+    runner = by_name(condor_status=answer)
     with pytest.raises(GlideinError) as raised:
         submitting(tmp_path / "s", runner)
     assert message in str(raised.value)
@@ -323,20 +310,20 @@ def test_nothing_is_submitted_to_a_ce_that_is_down_or_has_another_name(tmp_path,
 
 
 def test_nothing_is_submitted_with_an_expired_token(tmp_path, token_file):
-    runner = ByCommand()
+    runner = by_name()
     with pytest.raises(GlideinError, match="the token of the CE expired at"):
         submitting(tmp_path / "s", runner, token_file=token_file(-5))
     assert runner.called == []
 
 
 def test_glideins_are_cancelled_even_with_an_expired_token(token_file):
-    runner = ByCommand()
+    runner = by_name()
     assert ce(runner=runner, token_file=token_file(-5)).cancel("alice", ["4.0"]) == ["4.0"]
     assert [argv[0] for argv in runner.called] == ["condor_q", "condor_rm"]
 
 
 def test_the_pool_shows_which_glideins_have_joined_because_their_output_comes_back_at_the_end():
-    runner = ByCommand(condor_status="Welcome\n\n7.0\n7.1\n7.0\n")
+    runner = by_name(condor_status="Welcome\n\n7.0\n7.1\n7.0\n")
     assert ce(runner=runner).registered("lab", "7") == 2
     expected = 'GLIDEIN_Site == "lab" && regexp("^7[.]", GLIDEIN_BatchId ?: "")'
     assert runner.called == [["condor_status", "-constraint", expected, "-af", "GLIDEIN_BatchId"]]
@@ -359,7 +346,7 @@ def test_the_listing_is_the_recorded_one():
 def test_only_a_glidein_that_the_ce_does_not_accept_for_half_an_hour_is_sick(number, seconds, changes, state):
     (ad,) = json.loads(answer(RECORDING, "condor_q", number).stdout)
     ad.update(changes, QDate=int(time.time()) - seconds)
-    (job,) = ce(runner=ByCommand(condor_q=json.dumps([ad]) + "\n")).jobs("alice")
+    (job,) = ce(runner=by_name(condor_q=json.dumps([ad]) + "\n")).jobs("alice")
     assert (job.state, job.cancellable) == (state, state != RUNNING)
     if state == SICK:
         assert re.match(r"the CE has not accepted it since 20.* UTC: it may refuse the token\Z", job.reason)

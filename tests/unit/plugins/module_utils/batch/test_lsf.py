@@ -3,28 +3,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import calendar
 import contextlib
-import getpass
 import json
-import shlex
-import subprocess
 import time
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf.commands import Lsf, epoch
-from ansible_collections.glidein.ops.plugins.module_utils.command import CommandError, Runner
+from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_words
+from ansible_collections.glidein.ops.plugins.module_utils.command import CommandError
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandTimeoutError,
-    InputError,
-    OutcomeUnknownError,
     OutputError,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_script
 from ansible_collections.glidein.ops.tests.unit.support import batch_systems, fake_lsf
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import OURS, refused
-from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site
-from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import answers, failure
 from hypothesis import given
 from hypothesis import strategies as st
@@ -266,20 +257,20 @@ def test_glideins_that_have_started_meanwhile_have_no_reasons():
     ],
 )
 def test_a_time_without_a_year_is_the_latest_that_is_not_in_the_future(text, now, expected):
-    assert epoch(text, calendar.timegm(now)) == calendar.timegm(expected)
+    assert epoch_of_words(text, calendar.timegm(now)) == calendar.timegm(expected)
 
 
 @given(st.text(max_size=30))
 def test_no_text_makes_reading_a_time_fail_in_another_way(text):
     with contextlib.suppress(ValueError):
-        assert isinstance(epoch(text, NOW), int)
+        assert isinstance(epoch_of_words(text, NOW), int)
 
 
 @given(st.integers(min_value=0, max_value=366 * 86400))
 def test_every_time_of_the_last_year_is_found_again(age):
     then = NOW - age
     if age < 365 * 86400 - 86400:
-        assert epoch(time.strftime("%m/%d-%H:%M:%S", time.gmtime(then)), NOW) == then
+        assert epoch_of_words(time.strftime("%m/%d-%H:%M:%S", time.gmtime(then)), NOW) == then
 
 
 @given(st.text(max_size=200))
@@ -287,6 +278,15 @@ def test_no_output_makes_reading_it_fail_in_another_way(text):
     for printed in (text, wide() + text, document({"JOB_NAME": text}), "{" + text):
         with contextlib.suppress(OutputError):
             assert all(job.submitted for job in lsf.parse_list(printed, "me"))
+
+
+def test_volclavas_plain_job_with_the_name_of_an_array_is_one_glidein():
+    # Recorded with MAX_JOB_ARRAY_SIZE = 5 after bsub -J 'ge9590-d4a86e65[1-8]'.
+    line = wide("ge9590-d4a86e65[1-8]", "RUN", "vcnode", "11/22-09:09:23", "11/22-09:09:24")
+    made = answering()
+    made.now = lambda: NOW + 2 * 86400
+    (job,) = made.parse_list(line, "me")
+    assert (job.id, job.name, job.state) == ("101", "ge9590-d4a86e65", RUNNING)
 
 
 # -- submitting --------------------------------------------------------------------------------------------------------
@@ -337,180 +337,11 @@ def test_gpus_are_refused_where_their_option_is_not_supported(product, why_not, 
         made.submit(str(path), OURS, 1)
 
 
-# -- an entry's resource requests --------------------------------------------------------------------------------------
-
-
-def made_script(log_dir=PAYLOAD["log_dir"], **changes):
-    one = site({"main": raw_entry(memory_overhead_mb=0, **changes)})
-    made = make_scheduler("lsf", entries=one["entries"])
-    return batch_script(made, one, "main", "core", dict(PAYLOAD, log_dir=log_dir))
-
-
-@given(st.text(max_size=20))
-def test_no_log_directory_makes_another_line(text):
-    try:
-        lines = made_script(log_dir="/" + text).splitlines()
-    except InputError:
-        return
-    directives = [line for line in lines if line.startswith("#BSUB")]
-    assert len(directives) == 6
-    assert len(shlex.split(directives[-1][1:])) == 3
-
-
-@pytest.mark.parametrize(
-    "environment, batch_id",
-    [
-        ({"LSB_JOBID": "123", "LSB_JOBINDEX": "4"}, "123[4]"),
-        ({"LSB_JOBID": "123", "LSB_JOBINDEX": "10"}, "123[10]"),
-        ({"LSB_JOBID": "123", "LSB_JOBINDEX": "0"}, "123"),
-        ({"LSB_JOBID": "123"}, "123"),
-    ],
-)
-def test_the_batch_id_on_the_node_is_the_one_in_the_list(environment, batch_id):
-    line = next(line for line in made_script().splitlines() if line.startswith("GLIDEIN_BATCH_ID="))
-    printed = subprocess.check_output(["/bin/sh", "-c", line + '; printf %s "$GLIDEIN_BATCH_ID"'], env=environment)
-    assert printed.decode() == batch_id
-
-
-# -- whole cycles with the stand-in ------------------------------------------------------------------------------------
-
-
-class Site:
-    """A stand-in batch system in a folder, and the backend that uses it."""
-
-    def __init__(self, folder, kind=fake_lsf.FakeLsf, **environment):
-        self.fake = kind(folder / "lsf")
-        self.folder = folder
-        commands = {name: [self.fake.bin + "/" + name] for name in Lsf.commands}
-        self.lsf = make_scheduler("lsf", {"commands": commands, "timeout": 300})
-        self.lsf.runner = Runner(dict(self.lsf.runner.environment, **environment), 300)
-        self.user = getpass.getuser()
-
-    def script(self, command="true", **changes):
-        path = self.folder / "job.sh"
-        text = made_script(log_dir=str(self.folder), **changes)
-        path.write_text(text.replace('exec /bin/sh "$GLIDEIN_HOME/glidein.sh"', command))
-        return str(path)
-
-    def states(self):
-        """Return [(id, state)] of the jobs of this collection."""
-        return sorted((job.id, job.state) for job in self.lsf.jobs(self.user) if job.name == NAME)
-
-
-NAME = "g952ce-1c5e5ee7"
-both_forms = pytest.mark.parametrize("kind", [fake_lsf.FakeLsf, fake_lsf.FakeSpectrumLsf])
-
-
-@both_forms
-def test_a_cycle_submits_counts_and_cancels(tmp_path, kind):
-    at = Site(tmp_path, kind)
-    assert at.lsf.jobs(at.user) == []
-    before = int(time.time())
-    assert at.lsf.submit(at.script(), NAME, 3) == "1"
-    assert at.lsf.submit(at.script(), NAME, None) == "2"
-    after = time.time()
-    assert at.states() == [(job_id, QUEUED) for job_id in ("1[1]", "1[2]", "1[3]", "2")]
-    jobs = [job for job in at.lsf.jobs(at.user) if job.name == NAME]
-    # bjobs prints minutes.
-    assert all(before - 60 <= job.submitted <= after + 60 for job in jobs)
-    at.fake.set("1[2]", "RUN", waited_s=30)
-    assert sorted(at.lsf.cancel(at.user, ["1[1]", "1[2]", "2", "99"])) == ["1[1]", "2"]
-    assert at.states() == [("1[2]", RUNNING), ("1[3]", QUEUED)]
-    (running,) = [job for job in at.lsf.jobs(at.user) if job.state == RUNNING]
-    assert running.started - running.submitted in (0, 30, 60)
-    at.lsf.cancel(at.user, ["1[2]", "1[3]"], running=True)
-    at.lsf.cancel(at.user, ["1[2]", "99"], running=True)
-    assert at.lsf.jobs(at.user) == []
-
-
-@both_forms
-def test_bsub_takes_every_script(tmp_path, kind):
-    at = Site(tmp_path, kind)
-    entries = [
-        raw_entry(account="abc", constraint="haswell", resources={"memory_unit": "MB", "disk": "tmp"}),
-        raw_entry(queue="RM", shapes={"core": shape(whole_node=True)}),
-    ]
-    if kind is fake_lsf.FakeSpectrumLsf:
-        gpus = {"core": shape(gpus=1, gpu_type="a100")}
-        entries += [
-            raw_entry(queue="gpu", shapes=gpus, resources={"memory_unit": "explicit"}),
-            raw_entry(directives=["-app x", "-sla low"]),
-        ]
-    for entry in entries:
-        at.lsf.submit(at.script(**entry), NAME, 2)
-    assert len(at.states()) == 2 * len(entries)
-
-
-def test_volclavas_plain_job_with_the_name_of_an_array_is_one_glidein():
-    # Recorded with MAX_JOB_ARRAY_SIZE = 5 after bsub -J 'ge9590-d4a86e65[1-8]'.
-    line = wide("ge9590-d4a86e65[1-8]", "RUN", "vcnode", "11/22-09:09:23", "11/22-09:09:24")
-    made = answering()
-    made.now = lambda: NOW + 2 * 86400
-    (job,) = made.parse_list(line, "me")
-    assert (job.id, job.name, job.state) == ("101", "ge9590-d4a86e65", RUNNING)
-
-
-def test_the_largest_array_is_read_from_bparams_once(tmp_path):
-    at = Site(tmp_path)
-    at.fake.largest_array(5)
-    assert (at.lsf.largest_array(), at.lsf.largest_array()) == (5, 5)
-    assert len(at.fake.calls("bparams")) == 1
+def test_the_largest_array_is_read_from_bparams_once():
+    printed = "The maximum number of jobs in a job array.\n    MAX_JOB_ARRAY_SIZE = 5\n\n"
+    made = answering(printed)
+    assert (made.largest_array(), made.largest_array()) == (5, 5)
+    assert made.runner.called == [["bparams", "-l"]]
     assert answering(refused("bparams: Request from non-LSF host rejected", 255)).largest_array() is None
     with pytest.raises(CommandTimeoutError):
         answering(CommandTimeoutError("no answer", ["bparams"])).largest_array()
-    with pytest.raises(CommandError, match="Job array index too large") as raised:
-        at.lsf.submit(at.script(), NAME, 8)
-    assert at.lsf.refused_for_number(raised.value)
-
-
-@both_forms
-def test_failures_are_errors_and_never_zero(tmp_path, kind):
-    at = Site(tmp_path, kind)
-    at.lsf.submit(at.script(), NAME, 1)
-    for mode in ("garbage", "empty", "cut"):
-        at.fake.mode("bjobs", mode)
-        with pytest.raises(OutputError):
-            at.lsf.jobs(at.user)
-    at.fake.mode("bjobs", None)
-    for mode, error in (("refuse", CommandError), ("garbage", OutcomeUnknownError)):
-        at.fake.mode("bsub", mode)
-        with pytest.raises(error):
-            at.lsf.submit(at.script(), NAME, 2)
-    at.fake.mode("bkill", "gone")
-    assert at.lsf.cancel(at.user, ["1[1]"]) == ["1[1]"]
-    assert at.lsf.jobs(at.user) == []
-
-
-def test_commands_that_hang_are_time_outs(tmp_path, monkeypatch):
-    at = Site(tmp_path)
-    shorten_limits(monkeypatch, at.fake.directory)
-    for command, mode in (("bjobs", "hang"), ("bsub", "accept_and_time_out"), ("bkill", "down")):
-        at.fake.mode(command, mode)
-    with pytest.raises(CommandTimeoutError):
-        at.lsf.jobs(at.user)
-    with pytest.raises(OutcomeUnknownError):
-        at.lsf.submit(at.script(), NAME, 2)
-    with pytest.raises(CommandTimeoutError):
-        at.lsf.cancel(at.user, ["1[1]"])
-
-
-def test_glideins_run_as_jobs_and_bkill_gives_them_notice(tmp_path):
-    at = Site(tmp_path, FAKE_BATCH_RUN="1", FAKE_BATCH_GRACE="0.5")
-    command = (
-        "trap 'echo got INT; exit 130' INT; echo \"$GLIDEIN_BATCH_ID of $LSB_JOBNAME in ${TMPDIR:-nothing}\"; "
-        "while :; do sleep 0.1; done"
-    )
-    at.lsf.submit(at.script(command), NAME, 3)
-    assert [state for _id, state in at.states()] == [RUNNING, RUNNING, QUEUED]
-    deadline = time.time() + 120
-    while sum(path.stat().st_size > 0 for path in tmp_path.glob("*.out")) < 2:
-        assert time.time() < deadline, "no job has started"
-        time.sleep(0.05)
-    assert at.lsf.cancel(at.user, ["1[3]", "1[1]"]) == ["1[3]"]
-    at.lsf.cancel(at.user, ["1[1]", "1[2]"], running=True)
-    while at.states():
-        assert time.time() < deadline, "the jobs do not end"
-        time.sleep(0.05)
-    assert {path.name: path.read_text() for path in tmp_path.glob(at.lsf.log_pattern("1"))} == {
-        f"{NAME}.1.{index}.out": f"1[{index}] of {NAME}[{index}] in nothing\ngot INT\n" for index in (1, 2)
-    }

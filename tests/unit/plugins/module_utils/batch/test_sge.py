@@ -1,23 +1,17 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-import subprocess
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.commands import GridEngine
 from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.qstat_xml import MAX_JOB_NUMBERS, epoch_s
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandTimeoutError, InputError, OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandTimeoutError, OutputError
 from ansible_collections.glidein.ops.tests.unit.support import recorded_commands
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import answering
-from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, site
 from ansible_collections.glidein.ops.tests.unit.support.gridengine_output import HEAD, listing, record
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import failure
-from hypothesis import given
-from hypothesis import strategies as st
 
-LOG_DIR = "/home/me/.glidein/lab/log"
 SUBMITTED = 1795243993  # date -u -d '2026-11-21 06:53:13' +%s
 
 
@@ -30,44 +24,9 @@ def answer(name, command):
     return recorded_commands.answer(f"gridengine_8.1.9_{name}.txt", command)
 
 
-def script_options(kind="sge", log_dir=LOG_DIR, **changes):
-    entries = site({"main": raw_entry(**changes)})["entries"]
-    made = make_scheduler(kind, entries=entries)
-    return made.script_options(entries["main"], entries["main"]["shapes"]["core"], "g5bf7a-7eb8c79c", log_dir)
-
-
 def parsed(*arguments, **changes):
     (job,) = sge.parse_list(listing(record(*arguments, **changes)), "me")
     return job
-
-
-# -- scripts
-
-
-def test_a_log_directory_may_have_blanks():
-    assert script_options(log_dir="/home/a b/log")[-1] == '-o "/home/a b/log/$JOB_NAME.$JOB_ID.$TASK_ID.out"'
-
-
-@given(st.text(max_size=30))
-def test_no_log_directory_makes_a_second_line_or_a_second_word(log_dir):
-    try:
-        made = script_options(log_dir=log_dir)
-    except InputError:
-        return
-    assert "\n" not in made[-1] and made[-1].count('"') == 2
-
-
-@pytest.mark.parametrize(
-    "environment, job_id",
-    [
-        ({"JOB_ID": "5", "SGE_TASK_ID": "3"}, "5.3"),
-        ({"JOB_ID": "5", "SGE_TASK_ID": "undefined"}, "5"),
-        ({"JOB_ID": "5"}, "5"),
-    ],
-)
-def test_the_batch_id_is_the_id_of_qstat_and_qdel(environment, job_id):
-    command = ["/bin/sh", "-c", f'printf %s "{GridEngine.batch_id}"']
-    assert subprocess.check_output(command, env=environment).decode() == job_id
 
 
 # -- submitting

@@ -220,9 +220,11 @@ def test_the_newest_ad_of_a_ce_is_used_also_if_its_schedd_was_renamed():
         assert only(*ads)[1]["ce_resource"] == "NEW"
 
 
-def test_a_ce_of_two_collectors_is_one_host():
+def test_a_ce_of_two_collectors_is_one_host_and_hosts_are_in_the_order_of_their_names():
     records = [{"name": "'ce'", "ad": CE}]
-    result = build({"one:9619": records, "two:9619": records}, filters(), DEFAULTS)
+    more = [{"name": "'ce'", "ad": dict(CE, grid_resource=f"condor {name} {name}")} for name in ("b", "a")]
+    result = build({"one:9619": records, "two:9619": records + more}, filters(), DEFAULTS)
+    assert list(result["hosts"]) == ["a", "b", "ce1.example.org"]
     assert result["hosts"]["ce1.example.org"]["variables"]["ce_collector"] == "one:9619"
 
 
@@ -235,38 +237,24 @@ def test_a_ce_with_the_name_of_a_gateway_does_not_replace_it():
     ]
 
 
-def test_hosts_are_in_the_order_of_their_names():
-    ads = [dict(CE, grid_resource=f"condor {name} {name}") for name in ("b", "c", "a")]
-    assert list(built(*ads)["hosts"]) == ["a", "b", "c"]
-
-
 # --- filters
 
 
 @pytest.mark.parametrize(
-    ("given", "selected"),
+    ("name", "fitting", "other"),
     [
-        ({"vo": "icecube"}, True),
-        ({"vo": "IceCube"}, True),
-        ({"vo": "cms"}, False),
-        ({"batch_systems": ["SLURM"]}, True),
-        ({"batch_systems": ["htcondor"]}, False),
-        ({"resources": ["EXAMPLE-CE1"]}, True),
-        ({"resources": ["EXAMPLE"]}, False),
-        ({"resource_groups": ["EXAMPLE"]}, True),
-        ({"resource_groups": ["OTHER"]}, False),
-        ({"min_cpus": 8}, True),
-        ({"min_cpus": 9}, False),
-        ({"min_memory_mb": 16000}, True),
-        ({"min_memory_mb": 16001}, False),
-        ({"min_walltime_s": 172800}, True),
-        ({"min_walltime_s": 172801}, False),
+        ("vo", "IceCube", "cms"),
+        ("batch_systems", ["SLURM"], ["htcondor"]),
+        ("resources", ["EXAMPLE-CE1"], ["EXAMPLE"]),
+        ("resource_groups", ["EXAMPLE"], ["OTHER"]),
+        ("min_cpus", 8, 9),
+        ("min_memory_mb", 16000, 16001),
+        ("min_walltime_s", 172800, 172801),
     ],
 )
-def test_filters(given, selected):
-    result = built(CE, **given)
-    assert bool(result["hosts"]) is selected
-    assert result["warnings"] == []
+def test_filters(name, fitting, other):
+    assert only(CE, **{name: fitting})
+    assert built(CE, **{name: other}) == {"hosts": {}, "warnings": []}
 
 
 def test_entries_without_vos_or_walltime_fit_every_filter():
@@ -276,8 +264,7 @@ def test_entries_without_vos_or_walltime_fit_every_filter():
 
 def test_only_the_fitting_entries_remain():
     items = [ITEM, dict(ITEM, Name="small", CPUs=1)]
-    entries = only(dict(CE, OSG_ResourceCatalog=items), min_cpus=8)[1]["glidein_entries"]
-    assert list(entries) == ["sc1"]
+    assert list(only(dict(CE, OSG_ResourceCatalog=items), min_cpus=8)[1]["glidein_entries"]) == ["sc1"]
 
 
 def test_pilots_without_names_and_sizes_are_two_entries_that_every_filter_of_sizes_lets_pass():
@@ -304,29 +291,21 @@ def test_pilots_without_names_and_sizes_are_two_entries_that_every_filter_of_siz
         ("OSG_ResourceCatalog", [], "OSG_ResourceCatalog: [] is invalid; expected a list of ads"),
         ("is_glidein", True, "grid_resource: 'ce1.example.org' is invalid; expected the gateway of GLIDEIN_Site"),
         ("AuthenticatedIdentity", "gateway-a@cm", "AuthenticatedIdentity: 'gateway-a' is invalid; expected the gatewa"),
+        (
+            "gateway",
+            {"AuthenticatedIdentity": "gateway-evil@cm"},
+            "AuthenticatedIdentity: 'gateway-evil' is inv",
+        ),
+        ("gateway", {"OSG_BatchSystems": ""}, "OSG_BatchSystems: '' is invalid; expected names of batch systems"),
     ],
 )
 def test_an_invalid_ad_is_skipped_and_named(attribute, value, error):
     other = dict(CE, grid_resource="condor ce2.example.org ce2.example.org:9619")
-    result = built(dict(CE, **{attribute: value}), other)
+    ad = {**GATEWAY, **value} if attribute == "gateway" else dict(CE, **{attribute: value})
+    result = built(ad, other)
     assert list(result["hosts"]) == ["ce2.example.org"]
     (warning,) = result["warnings"]
-    assert warning.startswith(f"central:9619: the ad 'ce1.example.org': {error}")
-    assert warning.endswith("; the ad is skipped")
-
-
-@pytest.mark.parametrize(
-    ("attribute", "value", "error"),
-    [
-        ("AuthenticatedIdentity", "gateway-evil@cm", "'gateway-evil' is invalid; expected the gateway of its own ad, "),
-        ("OSG_BatchSystems", "", "OSG_BatchSystems: '' is invalid; expected names of batch systems"),
-    ],
-)
-def test_an_invalid_ad_of_a_gateway_is_skipped_and_named(attribute, value, error):
-    result = built(dict(GATEWAY, **{attribute: value}))
-    assert result["hosts"] == {}
-    (warning,) = result["warnings"]
-    assert error in warning
+    assert warning.startswith(f"central:9619: the ad {ad['Name']!r}: {error}")
     assert warning.endswith("; the ad is skipped")
 
 
@@ -378,7 +357,6 @@ def test_an_attribute_that_only_describes_a_ce_is_optional(attribute, value, gap
         ({"CPUs": True}, "CPUs: True is invalid"),
         ({"CPUs": "8"}, "CPUs: '8' is invalid"),
         ({"CPUs": 10**30}, "CPUs: 1" + "0" * 30 + " is invalid"),
-        ({"Memory": 1e300}, "Memory: 1e+300 is invalid"),
         ({"Memory": float("nan")}, "Memory: nan is invalid"),
         ({"Memory": float("inf")}, "Memory: inf is invalid"),
         ({"Memory": 1.5}, "Memory: 1.5 is invalid"),
@@ -469,12 +447,3 @@ def test_any_ad_is_valid_plain_data_or_is_skipped(changes, items, ad):
         normalise_site("glidein", "site", host["variables"]["glidein_entries"])
         assert all(_PLAIN.match(text) for text in texts(host))
     assert all(warning.isprintable() for warning in result["warnings"])
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-@pytest.mark.parametrize("attribute", sorted(CE))
-def test_hostile_text_is_never_part_of_the_result(attribute, text):
-    result = built(dict(CE, **{attribute: text}))
-    assert all(_PLAIN.match(each) for each in texts(result["hosts"]))
-    if attribute in ("grid_resource", "OSG_ResourceCatalog"):
-        assert result["hosts"] == {}

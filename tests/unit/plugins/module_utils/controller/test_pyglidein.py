@@ -18,7 +18,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.c
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
-from ansible_collections.glidein.ops.plugins.modules.pyglidein_config import check_entry, run
+from ansible_collections.glidein.ops.plugins.modules.pyglidein_config import run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,13 +49,13 @@ def variables_of(text):
 
 def converted(path):
     """Return the variables and the text of host_vars of a configuration."""
-    text = convert(str(path), path.read_text(encoding="utf-8"), check_entry)[1]
+    text = convert(str(path), path.read_text(encoding="utf-8"))[1]
     return variables_of(text), text
 
 
 def client(text):
     """Return the variables and the text of host_vars of the text of a configuration."""
-    written = convert("c", text, check_entry)[1]
+    written = convert("c", text)[1]
     return variables_of(written), written
 
 

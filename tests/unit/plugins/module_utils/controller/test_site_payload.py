@@ -222,10 +222,10 @@ GATEWAY_FILES = {
 ENTRIES = {"main": {"walltime": "1h", "shapes": {"core": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}}}}
 
 
-def of_gateway(files=GATEWAY_FILES, check_mode=False, options=None, **variables):
-    """Return what is collected for a gateway of the site lab on an aarch64 login node."""
+def of_gateway(files=None, check_mode=False, options=None, **variables):
+    """Return what is collected for a gateway of the site lab on an aarch64 login node; files: GATEWAY_FILES if None."""
     found = task_variables(of_manager={"tarball_dir": "/srv"}, glidein_gateway_submit_host="ap", **variables)
-    action = CentralManager(files, check_mode)
+    action = CentralManager(GATEWAY_FILES if files is None else files, check_mode)
     action._task.args = {"gateway": True, "machine": "aarch64", **(options or {})}
     return action.run(None, found)
 

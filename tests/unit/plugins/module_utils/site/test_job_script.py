@@ -182,10 +182,8 @@ BY_THE_SITE = {"memory": "mem-per-cpu", "disk": "tmp", "gpus": "gpus-per-node", 
             ["#SBATCH --mem-per-cpu=2500M", "#SBATCH --tmp=10000M", "#SBATCH --gpus-per-node=a100:2"],
         ),
         # A whole node is granted with all that it has.
-        ("slurm", {"granted": "auto"}, {}, ["GLIDEIN_GRANTED='auto'"]),
         ("slurm", {"granted": "auto", "shapes": {"core": shape(whole_node=True)}}, {}, ["GLIDEIN_GRANTED='node'"]),
         # The grant is read from the outer HTCondor unless the entry sets it.
-        ("htcondor", {}, {}, ["GLIDEIN_GRANTED='machine_ad'"]),
         ("htcondor", {"granted": "asked"}, {}, ["GLIDEIN_GRANTED='asked'"]),
         # HTCondor's settings of an entry override those of the site.
         (
@@ -256,15 +254,6 @@ TEXT = 'it\'s "fast" & $HOME; \\'
             {"attributes": {"OpSysAndVer": "RHEL8", "Note": TEXT}},
             {},
             'Note = "it\'s \\"fast\\" & $HOME; \\\\"\nOpSysAndVer = "RHEL8"',
-        ),
-        # The batch id is the id of squeue.
-        (
-            "$GLIDEIN_BATCH_ID",
-            "",
-            {"SLURM_JOB_ID": "7", "SLURM_ARRAY_JOB_ID": "5", "SLURM_ARRAY_TASK_ID": "1"},
-            {},
-            {},
-            "5_1",
         ),
         ("$GLIDEIN_BATCH_ID", "", {"SLURM_JOB_ID": "7"}, {}, {}, "7"),
         # No setting is left from another glidein.

@@ -22,13 +22,13 @@ def begin(record):
 
 
 def test_a_version_with_a_submission_in_the_queue_is_in_use(record):
-    record.submitted(begin(record), "12")
+    record.settle(begin(record), "submitted", job_id="12")
     assert in_use(lines(record), {"12"}, True)
     assert not in_use(lines(record), {"13"}, True)
 
 
 def test_a_refused_submission_keeps_nothing(record):
-    record.refused(begin(record), "bad account")
+    record.settle(begin(record), "refused", error="bad account")
     assert not in_use(lines(record), {"13"}, True)
 
 
@@ -36,7 +36,7 @@ def test_a_refused_submission_keeps_nothing(record):
 def test_an_unknown_outcome_keeps_the_version_while_any_glidein_is_in_the_queue(record, known):
     submission = begin(record)
     if known:
-        record.unknown(submission, "timed out")
+        record.settle(submission, "unknown", error="timed out")
     assert in_use(lines(record), {"13"}, True)
     assert not in_use(lines(record), set(), False)
 

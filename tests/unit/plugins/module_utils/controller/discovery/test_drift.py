@@ -4,7 +4,6 @@
 """Tests of the differences between the inventory's entries and the facts of a login node."""
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
 from ansible_collections.glidein.ops.tests.unit.support.builders import shape
@@ -22,7 +21,7 @@ def found(known, **changes):
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_proposal_has_no_drift_from_its_own_facts(name):
     known = MACHINES[name]()
-    assert drift(known, propose(known, None, SCHEDULERS[name]()).entries, name) == []
+    assert drift(known, propose(known).entries, name) == []
 
 
 @pytest.mark.parametrize(

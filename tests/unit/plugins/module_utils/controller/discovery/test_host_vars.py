@@ -9,10 +9,12 @@ import pathlib
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import READERS
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.host_vars import host_vars_text
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import (
+    Proposal,
+    discovery_summary,
+    host_vars_text,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.summary import discovery_summary
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import VariablesFile
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -39,7 +41,7 @@ HOST = "login.example.edu"
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_file_of_a_machine(name):
     known = MACHINES[name]()
-    text = host_vars_text(propose(known, None, SCHEDULERS[name]()), known, HOST)
+    text = host_vars_text(propose(known), known, HOST)
     path = GOLDEN / f"{name}.yml"
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text, encoding="utf-8")
@@ -67,30 +69,21 @@ def test_long_commands_have_a_line_each():
     assert yaml.safe_load(text)["glidein_scheduler_options"]["commands"] == commands
 
 
-def test_long_arguments_of_commands_are_not_broken():
+def test_the_lines_of_the_file_and_of_the_summary():
     argument = "format=" + ",".join(["account", "partition", "qos"] * 6)
-    known = facts(queue("a"), gaps=[{"what": "accounts", "command": f"sacctmgr -nP {argument}", "error": "refused"}])
-    proposal = propose(known)
-    assert argument in host_vars_text(proposal, known, HOST)
-    lines = discovery_summary(HOST, known, proposal, [], "x", ["y"])
-    assert argument in "\n".join(lines)
-
-
-def test_a_number_and_its_unit_are_on_one_line():
-    known = facts(queue("a", *(group(cpus, memory_mb=15104) for cpus in range(1, 20))))
+    queues = [queue("a", *(group(cpus, memory_mb=15104) for cpus in range(1, 20))), *map(queue, ("-rf", "..", "=X"))]
+    known = facts(*queues, gaps=[{"what": "accounts", "command": f"sacctmgr -nP {argument}", "error": "refused"}])
     proposal = propose(known)
     proposal.notes.append("The login node has " + "15104 MB, " * 50)
-    lines = host_vars_text(proposal, known, HOST).splitlines() + discovery_summary(HOST, known, proposal, [], "x", [])
-    assert [line for line in lines if line.lstrip(" #").startswith(("MB", "cores"))] == []
-    assert all("\u00a0" not in line for line in lines)
-
-
-def test_a_reason_is_stated_once_for_all_queues():
-    known = facts(*(queue(name) for name in ("-rf", "..", "=VALUE", "good")))
-    proposal = propose(known)
-    for lines in (discovery_summary(HOST, known, proposal, [], "x", []), host_vars_text(proposal, known, HOST).split()):
-        assert " ".join(lines).count("an entry cannot name it") == 1
-    assert "-rf, .., =VALUE: an entry cannot name it" in host_vars_text(proposal, known, HOST)
+    texts = ["\n".join(discovery_summary(HOST, known, proposal, [], "x", [])), host_vars_text(proposal, known, HOST)]
+    for text in texts:
+        # An argument of a command is not broken, and a number and its unit are on one line.
+        assert argument in text
+        assert [line for line in text.splitlines() if line.lstrip(" #").startswith(("MB", "cores"))] == []
+        assert "\u00a0" not in text
+        # A reason is stated once for all queues.
+        assert text.count("an entry cannot name it") == 1
+    assert "-rf, .., =X: an entry cannot name it" in texts[1]
 
 
 def probed_file(path):
@@ -109,14 +102,15 @@ def probed_file(path):
         "error": None,
     }
     nodes = dict.fromkeys(["RM", "GPU", "RM-shared"], seen)
-    path.write_text(host_vars_text(propose(known, nodes, SCHEDULERS["slurm"]()), known, HOST), encoding="utf-8")
+    path.write_text(host_vars_text(propose(known, nodes), known, HOST), encoding="utf-8")
     return known, nodes, VariablesFile(str(path))
 
 
 def test_a_discovery_without_a_probe_keeps_earlier_measurements(tmp_path):
     known, _nodes, file = probed_file(tmp_path / "host.yml")
+    assert file.shown() == file.content
     assert "probe: 2 cores, 23280 MB, the free disk;" in file.content
-    proposal = propose(known, None, SCHEDULERS["slurm"](), (), file.measured())
+    proposal = propose(known, measured=file.measured())
     assert host_vars_text(proposal, known, HOST) == file.content
     assert proposal.entries["RM"]["shapes"]["node"]["cpus"] == 2
     assert proposal.variables["glidein_scratch"] == "/nvme"
@@ -125,7 +119,7 @@ def test_a_discovery_without_a_probe_keeps_earlier_measurements(tmp_path):
 def test_a_probe_replaces_earlier_measurements(tmp_path):
     known, nodes, file = probed_file(tmp_path / "host.yml")
     nodes = dict(nodes, RM=dict(nodes["RM"], cpus=3), GPU={"error": "not started"})
-    proposal = propose(known, nodes, SCHEDULERS["slurm"](), (), file.measured())
+    proposal = propose(known, nodes, measured=file.measured())
     assert proposal.entries["RM"]["shapes"]["node"]["cpus"] == 3
     assert proposal.entries["GPU"]["shapes"]["gpu-v100"]["cpus"] <= 2
 
@@ -263,7 +257,7 @@ REPORTS = st.dictionaries(
             ),
             "memory_mb": number(1),
             "cpus": number(1, most=100),
-            "limits_enforced": st.none() | st.booleans() | st.just({"memory": True, "cpus": None}),
+            "limits_enforced": st.sampled_from([{"memory": True, "cpus": None}, {"memory": False, "cpus": None}]),
             "os": st.none() | TEXTS,
             "gpus": st.lists(st.builds(lambda name: {"name": name, "memory_mb": None}, TEXTS), max_size=2),
             "cvmfs": st.lists(NAMES, max_size=2),
@@ -287,7 +281,7 @@ def test_a_mapping_that_is_too_long_for_a_line_has_a_line_for_each_key():
 @FEW
 @given(FACTS, st.none() | REPORTS)
 def test_every_file_is_valid_yaml_with_the_proposed_values(known, nodes):
-    proposal = propose(known, nodes, SCHEDULERS[known["scheduler"]]())
+    proposal = propose(known, nodes)
     text = host_vars_text(proposal, known, HOST)
     assert (yaml.safe_load(text) or {}) == proposal.variables
     assert max(map(len, text.splitlines())) <= 120
@@ -299,7 +293,7 @@ def test_every_file_is_valid_yaml_with_the_proposed_values(known, nodes):
 @given(FACTS, st.none() | REPORTS)
 def test_every_entry_is_valid_or_has_a_question(known, nodes):
     kind = SCHEDULERS[known["scheduler"]]()
-    proposal = propose(known, nodes, kind)
+    proposal = propose(known, nodes)
     for name, entry in proposal.entries.items():
         asked = [todo.path for todo in proposal.todo]
         try:
@@ -342,7 +336,7 @@ def _shapes(entry):
 @FEW
 @given(FACTS)
 def test_every_summary_has_at_most_100_columns(known):
-    proposal = propose(known, None, SCHEDULERS[known["scheduler"]]())
+    proposal = propose(known)
     lines = discovery_summary(HOST, known, proposal, ["RM: x " * 30], "host_vars/x was written.", ["cycle"])
     assert max(map(len, lines)) <= 100
     assert all(line.isprintable() for line in lines)
@@ -351,25 +345,25 @@ def test_every_summary_has_at_most_100_columns(known):
 # -- the existing file ---------------------------------------------------------------------------------------------
 
 
-def test_an_existing_file_is_shown_without_secrets(tmp_path):
+@pytest.mark.parametrize(
+    "content, shown",
+    [
+        ("---\n# my password: hunter2\nglidein_scheduler: slurm\n", "---\n# (not shown)\nglidein_scheduler: slurm\n"),
+        (
+            "glidein_demand_token: secret\nvault_x: !vault |\n  $ANSIBLE_VAULT;1.1\nglidein_entries:\n  a: {b: c}\n",
+            "glidein_demand_token: (not shown)\nvault_x: (not shown)\nglidein_entries:\n  a: {b: c}\n",
+        ),
+        (
+            "\"glidein_demand_token\": secret\nglidein_environment:\n  'password': secret\n",
+            "glidein_demand_token: (not shown)\nglidein_environment:\n# (not shown)\n",
+        ),
+        ("$ANSIBLE_VAULT;1.1;AES256\n6162\n", ""),
+    ],
+)
+def test_an_existing_file_is_shown_without_secrets(tmp_path, content, shown):
     path = tmp_path / "host.yml"
-    path.write_text(
-        "---\n# my password: hunter2\nglidein_demand_token: topsecret\nglidein_scheduler: slurm\n"
-        "vault_x: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  6162\nglidein_entries:\n  a: {queue: b}\n"
-    )
-    assert VariablesFile(str(path)).shown() == (
-        "---\n# (not shown)\nglidein_demand_token: (not shown)\nglidein_scheduler: slurm\nvault_x: (not shown)\n"
-        "glidein_entries:\n  a: {queue: b}\n"
-    )
-    path.write_text("$ANSIBLE_VAULT;1.1;AES256\n6162\n")
-    assert VariablesFile(str(path)).shown() == ""
-
-
-def test_a_proposal_is_shown_as_it_is(tmp_path):
-    known = MACHINES["slurm"]()
-    path = tmp_path / "host.yml"
-    path.write_text(host_vars_text(propose(known), known, HOST), encoding="utf-8")
-    assert VariablesFile(str(path)).shown() == path.read_text(encoding="utf-8")
+    path.write_text(content)
+    assert VariablesFile(str(path)).shown() == shown
 
 
 @pytest.mark.parametrize(
@@ -398,14 +392,6 @@ def test_variables_that_cannot_be_copied_are_null(tmp_path, content):
     path = tmp_path / "host.yml"
     path.write_text(content)
     assert VariablesFile(str(path)).with_others("a: {new: 1}\n") is None
-
-
-def test_secrets_with_quoted_names_are_hidden(tmp_path):
-    path = tmp_path / "host.yml"
-    path.write_text("\"glidein_demand_token\": topsecret\nglidein_environment:\n  'password': topsecret\n")
-    assert (
-        VariablesFile(str(path)).shown() == "glidein_demand_token: (not shown)\nglidein_environment:\n# (not shown)\n"
-    )
 
 
 def test_variables_in_another_file_are_not_duplicated(tmp_path):

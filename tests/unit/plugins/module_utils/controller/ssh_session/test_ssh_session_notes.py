@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import codes, notice, record
+from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import codes, record
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 # RFC 6238, appendix B: the seed "12345678901234567890", and the last six digits of the code at 59 s.
 SEED = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 NOW = 1795248000
+NOTICE = {"text": "PSC: login needed", "site": "PSC", "host": "login", "login_needed_since": NOW}
 
 
 class Clock:
@@ -84,20 +85,20 @@ def test_a_wrong_seed_is_not_shown(seed):
     assert "horse" not in str(raised.value) and SEED not in str(raised.value)
 
 
-def test_a_loss_has_one_beginning_and_a_new_session_ends_it(tmp_path):
-    known = record.opened(record.read(str(tmp_path / "s")), NOW)
+def test_a_loss_has_one_beginning_and_a_new_session_ends_it():
+    known = record.opened(NOW)
     lost = record.checked(record.checked(known, False, NOW + 60), False, NOW + 120)
     assert (lost["lost"], lost["seen"], lost["told"]) == (NOW + 60, NOW, False)
     assert record.checked(lost, True, NOW + 180)["lost"] is None
-    assert record.closed(known, NOW + 60)["told"]
+    assert record.lost(lost, NOW + 180, told=True) == dict(lost, told=True)
 
 
 def test_a_record_is_private_and_one_that_cannot_be_read_begins_anew(tmp_path):
     path = str(tmp_path / "s")
-    record.write(path, record.opened(record.read(path), NOW))
+    record.write(path, record.opened(NOW))
     assert stat.S_IMODE(Path(record.path_of(path)).stat().st_mode) == 0o600
     assert record.read(path)["opened"] == NOW
-    for text in ("{", "[]", '{"opened": true, "told": 3}'):
+    for text in ("{", "[]"):
         (tmp_path / "s.json").write_text(text)
         nothing = dict.fromkeys(("opened", "seen", "lost", "tried", "refused"))
         assert record.read(path) == dict(nothing, told=False)
@@ -111,11 +112,11 @@ def test_a_loss_is_notified_once_and_retried_later_after_a_failure(tmp_path):
     # A clock that was ahead does not suppress a notification.
     assert record.is_notification_due(tried, NOW - 3600)
     assert not record.is_notification_due(record.notified(tried, NOW), NOW + 3600)
-    assert record.is_notification_due(record.checked(record.opened(tried, NOW + 1), False, NOW + 2), NOW + 2)
+    assert record.is_notification_due(record.checked(record.opened(NOW + 1), False, NOW + 2), NOW + 2)
 
 
-def test_a_notification_is_not_recorded_for_a_newer_session(tmp_path):
-    known = record.opened(record.read(str(tmp_path / "s")), NOW)
+def test_a_notification_is_not_recorded_for_a_newer_session():
+    known = record.opened(NOW)
     assert record.notified(known, NOW - 60) == known
 
 
@@ -123,24 +124,19 @@ def test_the_hook_gets_the_text_and_the_values(tmp_path, server):
     command = [
         sys.executable,
         "-c",
-        "import os, sys; open(sys.argv[1], 'w').write(sys.stdin.read() + os.environ['GLIDEIN_SITE'])",
+        "import os, sys; open(sys.argv[1], 'w').write(sys.stdin.read() + os.environ['GLIDEIN_SITE']"
+        " + os.environ['GLIDEIN_LOGIN_NEEDED_SINCE'])",
         str(tmp_path / "told"),
     ]
-    told = notice.body("PSC", "login", NOW, "login needed")
-    notice.notify({"command": command, "url": server.url}, told)
-    assert (tmp_path / "told").read_text() == "PSC: login needed\nPSC"
-    assert server.requests[0][2] == {
-        "text": "PSC: login needed",
-        "site": "PSC",
-        "host": "login",
-        "login_needed_since": NOW,
-    }
+    record.notify({"command": command, "url": server.url}, NOTICE)
+    assert (tmp_path / "told").read_text() == f"PSC: login needed\nPSC{NOW}"
+    assert server.requests[0][2] == NOTICE
 
 
 def test_a_failed_hook_is_reported_without_its_address(server):
     server.say("no", 403)
-    with pytest.raises(notice.NoticeError) as raised:
-        notice.notify({"command": ["false"], "url": server.url + "/secret"}, notice.body("PSC", "login", NOW, "x"))
+    with pytest.raises(record.NoticeError) as raised:
+        record.notify({"command": ["false"], "url": server.url + "/secret"}, NOTICE)
     assert "false failed with exit status 1" in str(raised.value)
     assert "on_loss.url: the request failed: 403" in str(raised.value)
     assert "secret" not in str(raised.value)

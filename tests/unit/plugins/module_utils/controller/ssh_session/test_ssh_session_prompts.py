@@ -36,72 +36,49 @@ STORED = (
 )
 
 
-def test_stored_answers_go_to_the_prompts_that_match():
-    talk = Conversation(rules(*STORED))
-    code, password = talk.decide(CODE), talk.decide(PASSWORD)
-    assert (code.answer, code.secret) == ("totp", SEED)
-    assert (password.answer, password.secret) == ("secret", "right horse")
-    assert talk.gave_stored
+COLOUR = Prompt("(pilot@login) Favourite colour: ")
+METHOD = Prompt("pilot@login's password: ")
+PASSWORD_RULE = {"match": "password", "secret": "right horse"}
+SAME_PROMPT_TOTP = {"match": "password", "answer": "totp", "secret": SEED}
+SAME_PROMPT_ASK = {"match": "password", "answer": "ask"}
 
 
-def test_a_prompt_without_a_rule_goes_to_the_person_without_echo():
-    talk = Conversation(rules(*STORED))
-    decision = talk.decide(Prompt("(pilot@login) Favourite colour: "))
-    assert (decision.answer, decision.secret, decision.hidden) == ("ask", None, True)
-    assert not talk.gave_stored
-    # After one stored answer an unattended login may be tried, whatever the person would answer.
-    talk.decide(PASSWORD)
-    assert talk.gave_stored
-
-
-def test_a_stored_answer_is_given_once():
-    talk = Conversation(rules(*STORED))
-    talk.decide(CODE)
-    with pytest.raises(LoginError, match="was asked again") as raised:
-        talk.decide(CODE)
-    assert raised.value.refused
-
-
-@pytest.mark.parametrize("text", ["Password: ", "(pilot@login) Password: ", "pilot@login's password: "])
-def test_a_person_answers_the_same_prompt_again(text):
-    # One text for the password and for the code, or, before OpenSSH 9, for the jump host and the site.
-    talk = Conversation([])
-    assert [talk.decide(Prompt(text)).answer for _again in range(2)] == ["ask", "ask"]
-
-
-def test_each_rule_answers_the_same_prompt_once():
-    talk = Conversation(
-        rules({"match": "password", "secret": "right horse"}, {"match": "password", "answer": "totp", "secret": SEED})
-    )
-    assert [talk.decide(PASSWORD).answer for _again in range(2)] == ["secret", "totp"]
-    with pytest.raises(LoginError, match="was asked again"):
-        talk.decide(PASSWORD)
-    # The second question may also be the person's.
-    talk = Conversation(rules({"match": "password", "secret": "right horse"}, {"match": "password", "answer": "ask"}))
-    assert [talk.decide(PASSWORD).answer for _again in range(3)] == ["secret", "ask", "ask"]
-
-
-def test_no_stored_answer_is_tried_by_another_method():
-    # When PAM has refused the password, ssh tries the method "password" with a prompt of its own.
-    talk = Conversation(rules(*STORED, {"match": "password", "secret": "other horse"}))
-    talk.decide(PASSWORD)
-    with pytest.raises(LoginError) as raised:
-        talk.decide(Prompt("pilot@login's password: "))
-    assert raised.value.refused
-
-
-def test_bastion_and_site_may_have_the_same_prompt():
-    talk = Conversation(rules(*STORED))
-    for target in ("jump@bastion", "pilot@login"):
-        assert talk.decide(Prompt(f"({target}) Password: ")).secret == "right horse"  # noqa: S105
-
-
-def test_one_secret_answers_one_question_of_each_host():
-    talk = Conversation(rules({"match": "pass", "secret": "right horse"}))
-    talk.decide(PASSWORD)
-    with pytest.raises(LoginError) as raised:
-        talk.decide(Prompt("(pilot@login) Second passcode: "))
-    assert raised.value.refused
+@pytest.mark.parametrize(
+    "options, talk",
+    [
+        (STORED, [(CODE, "totp"), (PASSWORD, "secret"), (COLOUR, "ask")]),
+        # A stored answer is given once.
+        (STORED, [(CODE, "totp"), (CODE, "refused")]),
+        # Each rule answers the same prompt once; the second question may also be the person's.
+        ([PASSWORD_RULE, SAME_PROMPT_TOTP], [(PASSWORD, "secret"), (PASSWORD, "totp"), (PASSWORD, "refused")]),
+        ([PASSWORD_RULE, SAME_PROMPT_ASK], [(PASSWORD, "secret"), (PASSWORD, "ask"), (PASSWORD, "ask")]),
+        # A person answers the same prompt again: one text for the password and for the code, or, before OpenSSH 9, for
+        # the jump host and the site.
+        ([], [(PASSWORD, "ask"), (PASSWORD, "ask"), (METHOD, "ask"), (METHOD, "ask")]),
+        # When PAM has refused the password, ssh tries the method "password" with a prompt of its own.
+        ([*STORED, {"match": "password", "secret": "other horse"}], [(PASSWORD, "secret"), (METHOD, "refused")]),
+        # Bastion and site may have the same prompt.
+        (STORED, [(Prompt("(jump@bastion) Password: "), "secret"), (PASSWORD, "secret")]),
+        # One secret answers one question of each host.
+        (
+            [{"match": "pass", "secret": "right horse"}],
+            [(PASSWORD, "secret"), (Prompt("(pilot@login) Second passcode: "), "refused")],
+        ),
+    ],
+)
+def test_each_prompt_gets_the_answer_of_its_first_unused_rule(options, talk):
+    conversation = Conversation(rules(*options))
+    for prompt, expected in talk:
+        if expected == "refused":
+            with pytest.raises(LoginError, match="was asked again") as raised:
+                conversation.decide(prompt)
+            assert raised.value.refused
+            continue
+        found = conversation.decide(prompt)
+        secret = {"ask": None, "totp": SEED, "secret": "right horse"}[expected]
+        assert (found.answer, found.secret, found.hidden) == (expected, secret, True)
+    assert conversation.has_answered
+    assert conversation.gave_stored == any(expected in ("totp", "secret") for _prompt, expected in talk)
 
 
 @pytest.mark.parametrize("text", [HOST_KEY.text, "Please type 'yes', 'no' or the fingerprint: "])
@@ -111,11 +88,8 @@ def test_a_host_key_is_confirmed_by_a_person_regardless_of_rules(text):
         decision = talk.decide(Prompt(text))
         assert (decision.answer, decision.hidden) == ("ask", False)
     assert not talk.has_answered
-
-
-def test_a_site_cannot_imitate_the_host_key_prompt():
-    decision = Conversation([]).decide(Prompt("(pilot@login) " + HOST_KEY.text))
-    assert decision.hidden
+    # A site cannot imitate this prompt.
+    assert Conversation([]).decide(Prompt("(pilot@login) " + text)).hidden
 
 
 @pytest.mark.parametrize("text", ["(pilot@login) New password: ", "Retype it: "])
@@ -131,10 +105,6 @@ def test_a_new_password_is_never_made_up(text):
         (
             {"match": "(", "secret": "right horse"},
             r"prompts\[0\].match: '\(' is invalid; expected a regular expression",
-        ),
-        (
-            {"match": "a", "answer": "guess"},
-            r"prompts\[0\].answer: 'guess' is invalid; expected ask or secret or totp",
         ),
         ({"match": "a", "answer": "totp"}, r"prompts\[0\].secret: required with"),
         ({"match": "a", "answer": "ask", "secret": "right horse"}, r"prompts\[0\].secret: required with"),
