@@ -12,8 +12,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form im
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site_report import has_work, site_report
+from ansible_collections.glidein.ops.plugins.module_utils.site_report import site_report
 from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import OptionError, SiteActionModule
+
+_DAY_S = 86400
 
 
 class ActionModule(SiteActionModule):
@@ -42,18 +44,18 @@ class ActionModule(SiteActionModule):
         return f"{message}; submissions may have been made before: the next cycle counts again"
 
     def _has_work(self, queue):
-        """Return whether the module would do anything, or report an error."""
-        options = self._task.args
+        """Return whether the module would change anything at the site, or report an error."""
+        options, files, now_s = self._task.args, queue["files"], time.time()
+        newest, oldest = files["newest_output"], files["oldest_log"]
         try:
             log_days = int(options.get("log_days", VARIABLES["glidein_log_days"].default))
             since = options.get("summaries_since")
-            return has_work(
-                queue,
-                options["plan"],
-                options.get("credential", VARIABLES["glidein_credential"].default) == "token",
-                None if since is None else float(since),
-                log_days,
-                time.time(),
+            since = None if since is None else float(since)
+            return (
+                _is_incomplete(queue, options.get("credential", VARIABLES["glidein_credential"].default), now_s)
+                or _differs(queue, options["plan"])
+                or (since is not None and newest is not None and newest > since)
+                or (log_days > 0 and oldest is not None and oldest <= now_s - log_days * _DAY_S)
             )
         # An option is invalid or missing: the module reports it.
         except (KeyError, TypeError, ValueError):
@@ -77,3 +79,23 @@ class ActionModule(SiteActionModule):
             "scripts": [],
             "report": report,
         }
+
+
+def _is_incomplete(queue, credential, now_s):
+    """Return whether the site's files or credentials are missing or expired, or have to be renewed."""
+    files, end = queue["files"], queue["credential_expires"]
+    if not files["deployed"] or queue["access"]["due"]:
+        return True
+    return credential == "token" and (not files["credential"] or (end is not None and end <= now_s))
+
+
+def _differs(queue, items):
+    """Return whether the queue differs from the plan. items: the site's items of the plan that was made with it."""
+    counts = {(count["entry"], count["shape"]): count for count in queue["entries"]}
+    for item in items:
+        here = counts.get((item["entry"], item["shape"]))
+        if here is None or item["present"] not in (None, here["queued"] + here["running"]):
+            return True
+        if item["present"] is not None and here["sick"] > (item.get("kept_sick") or 0):
+            return True
+    return bool(queue["orphans"]["queued"])

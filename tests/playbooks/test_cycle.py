@@ -58,19 +58,15 @@ GATEWAY_TOKENS = {"pool": None, "submitters": None}
 
 
 class Server:
-    """The demand server's answers: idle jobs, no glideins, leases as requested.
-
-    age_s: of demand and supply; grants_leases: whether a lease is granted.
-    """
+    """The demand server's answers: idle jobs, no glideins, leases as requested. grants_leases: whether it does."""
 
     def __init__(self, answers):
         self.answers = answers
-        self.age_s = 0
         self.grants_leases = True
         answers.body = self.answer
 
     def answer(self, request):
-        as_of = int(time.time()) - self.age_s
+        as_of = int(time.time())
         params = request["params"]
         if request["method"] == "lease" and not self.grants_leases:
             return {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "Unauthorized"}}
@@ -345,11 +341,3 @@ def test_without_a_lease_nothing_is_ordered(deployment):
     assert "no lease, so nothing new was ordered" in " ".join(cycle.shown.split()), cycle.output
     assert deployment.slurm.jobs() == []
     assert cycle.status != 0
-
-
-def test_nothing_is_submitted_on_demand_that_is_too_old(deployment):
-    deployment.server.age_s = 1000
-    cycle = deployment.play("cycle", "-l", "h_lab")
-    assert "s old, at most 900 s are allowed: nothing is changed" in " ".join(cycle.shown.split()), cycle.output
-    assert deployment.slurm.jobs() == []
-    assert cycle.status == 0

@@ -1,13 +1,12 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The supported batch systems. To add one, add a folder here, a line in CLASSES, and its modules in both `packed`.
+"""The supported batch systems. To add one: a folder here, a function and a line in SCHEDULERS and in READERS of facts.
 
-Only the site's own batch system is imported: a login node compiles a module anew in each run.
+Only the site's own batch system is imported: a login node compiles a module anew in each run. Ansible also finds
+import statements within functions, so that it copies all files that a module needs.
 """
 
-import functools
-import importlib
 import os
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import DEFAULT_TIMEOUT_S, Runner, clean_environment
@@ -24,42 +23,75 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import (
 
 _OPTIONS = "glidein_scheduler_options"
 
-# glidein_scheduler -> a module of this package, and in it the class, a subclass of base.Scheduler.
-CLASSES = {
-    "slurm": ("slurm.commands", "Slurm"),
-    "pbspro": ("pbspro.commands", "PbsPro"),
-    "torque": ("torque.commands", "Torque"),
-    "sge": ("gridengine.commands", "GridEngine"),
-    "uge": ("gridengine.commands", "UnivaGridEngine"),
-    "lsf": ("lsf.commands", "Lsf"),
-    "htcondor": ("htcondor.commands", "HTCondor"),
-    "gateway": ("htcondor.gateway", "Gateway"),
-    "htcondor_ce": ("htcondor.ce", "HTCondorCE"),
+
+def _slurm():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.commands import Slurm
+
+    return Slurm
+
+
+def _pbspro():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro.commands import PbsPro
+
+    return PbsPro
+
+
+def _torque():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.torque.commands import Torque
+
+    return Torque
+
+
+def _htcondor():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.commands import HTCondor
+
+    return HTCondor
+
+
+def _gateway():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.gateway import Gateway
+
+    return Gateway
+
+
+def _htcondor_ce():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce import HTCondorCE
+
+    return HTCondorCE
+
+
+def _sge():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.commands import GridEngine
+
+    return GridEngine
+
+
+def _uge():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.commands import UnivaGridEngine
+
+    return UnivaGridEngine
+
+
+def _lsf():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf.commands import Lsf
+
+    return Lsf
+
+
+# Name -> function that imports the class, a subclass of base.Scheduler, and returns it.
+SCHEDULERS = {
+    "slurm": _slurm,
+    "pbspro": _pbspro,
+    "torque": _torque,
+    "htcondor": _htcondor,
+    "sge": _sge,
+    "uge": _uge,
+    "lsf": _lsf,
+    "gateway": _gateway,
+    "htcondor_ce": _htcondor_ce,
 }
-
-
-def packed():
-    """Return the modules of CLASSES. No code calls this: Ansible copies only modules that import statements name."""
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import commands as gridengine
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import ce, commands, gateway
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import commands as lsf
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import commands as pbspro
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import commands as slurm
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import commands as torque
-
-    return gridengine, ce, commands, gateway, lsf, pbspro, slurm, torque
-
-
-def load(module, name):
-    """Import a module of this package; return the class or function of this name."""
-    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-
-
 # The batch systems of clusters. They have facts, and a gateway can submit to them.
-CLUSTERS = tuple(name for name, (module, unused) in CLASSES.items() if module.endswith(".commands"))
-
-# glidein_scheduler -> function that imports and returns the class.
-SCHEDULERS = {name: functools.partial(load, *where) for name, where in CLASSES.items()}
+CLUSTERS = tuple(name for name in SCHEDULERS if name not in ("gateway", "htcondor_ce"))
 
 
 def make_scheduler(name, options=None, entries=None, environ=None):

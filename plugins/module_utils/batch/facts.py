@@ -3,14 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The facts that each batch system reports about itself: queues, node sizes, limits, accounts.
 
-facts.py in the folder of a batch system reads them.
+facts.py in the folder of a batch system reads them; READERS has a function and a line for each.
 """
 
-import functools
 import re
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.batch import CLASSES, CLUSTERS, load
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt, quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     CommandTimeoutError,
@@ -258,21 +256,53 @@ def largest(values):
 # -- the batch systems -----------------------------------------------------------------------------------------
 
 
-def packed():
-    """Return the modules of READERS. No code calls this: Ansible copies only modules that import statements name."""
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as gridengine
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts as slurm
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
+def _slurm():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.facts import read
 
-    return gridengine, htcondor, lsf, pbspro, slurm, torque
+    return read
+
+
+def _pbspro():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro.facts import read
+
+    return read
+
+
+def _torque():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.torque.facts import read
+
+    return read
+
+
+def _sge():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.facts import read
+
+    return read
+
+
+def _lsf():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf.facts import read
+
+    return read
+
+
+def _htcondor():
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.facts import read
+
+    return read
 
 
 # glidein_scheduler -> function that imports and returns the batch system's read(reader, user). This returns the facts,
 # with the keys of no_facts. reader: Reader, whose gaps name what could not be read; user: whose accounts count.
-READERS = {name: functools.partial(load, CLASSES[name][0].replace(".commands", ".facts"), "read") for name in CLUSTERS}
+READERS = {
+    "slurm": _slurm,
+    "pbspro": _pbspro,
+    "torque": _torque,
+    "sge": _sge,
+    "uge": _sge,
+    "lsf": _lsf,
+    "htcondor": _htcondor,
+}
 
 
 def no_facts():

@@ -19,13 +19,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_clie
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import checked, settings
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import MissingLibraryError
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_sites
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import SPECS, read_sites
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import accepted_attributes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import Jobs, request_leases, trim
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import (
-    options_of,
-    plan_specs,
-)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     GlideinError,
@@ -36,7 +32,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 
 # The variables that the steps read, of the first host of the play.
 SERVER = ("glidein_demand_url", "glidein_demand_ca_path", "glidein_deployment")
-PLAN = ("glidein_deployment", "glidein_allocation", "glidein_order", *plan_specs())
+PLAN = ("glidein_deployment", "glidein_allocation", "glidein_order", *SPECS)
 # Demand and supply that are older have missed two readings of the demand server, which reads at least every 300 s.
 MAX_DEMAND_AGE_S = 900
 # At least the time between two cycles, which docs/schedule.md limits. Otherwise another controller orders for the same
@@ -47,7 +43,7 @@ LEASE_TTL_S = 1800
 def plan_settings(variables: Any) -> tuple:
     """Return (variables of PLAN in their normal form, errors). variables: of one host."""
     values, problems = checked(variables, *PLAN)
-    for name, spec in plan_specs().items():
+    for name, spec in SPECS.items():
         values[name] = spec.check(problems, name, values.get(name))
     return values, problems
 
@@ -96,11 +92,17 @@ def plan_sites(variables: Any, sites: dict, demand: dict, supply: dict, explain:
     """
     now_s = int(time.time())
     try:
-        options, problems = plan_settings(variables)
+        values, problems = plan_settings(variables)
         if problems:
             raise InputError(problems)
-        checked, errors = read_sites(options["glidein_deployment"], list(sites.values()))
-        plan = make_plan(demand, supply, checked, now_s, MAX_DEMAND_AGE_S, explain, options_of(options))
+        valid, errors = read_sites(values["glidein_deployment"], list(sites.values()))
+        options = {
+            "allocation": values["glidein_allocation"],
+            "order": values["glidein_order"],
+            "limits": values["glidein_deployment_limits"],
+            "guard": values["glidein_guard"],
+        }
+        plan = make_plan(demand, supply, valid, now_s, MAX_DEMAND_AGE_S, explain, options)
     except MissingLibraryError as error:
         return {"failed": True, "msg": f"{missing_required_lib('htcondor')} {error}"}
     except GlideinError as error:

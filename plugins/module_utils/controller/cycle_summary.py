@@ -83,10 +83,7 @@ def cycle_summary(
     if omitted:
         lines += section("", [f"{omitted} of {count(len(items), 'shape')} without glideins, and without new ones."])
     lines += section("", _orphan_lines(outcomes, check_mode))
-    lines += section("DRAINED", _drain_lines(sites))
-    lines += section("NOT SERVED", _unserved_lines(demand, plan))
-    lines += section("HELD BACK", paragraphs(plan.get("notes") or [], "note"))
-    lines += section("PROBLEMS", paragraphs(problems, "problem"))
+    lines += _sections(sites, demand, plan, problems)
     if check_mode:
         lines += ["", "Check mode: nothing was leased, submitted, cancelled or reported."]
     totals = {key: _glideins_changed(outcomes, key) for key in ("submitted", "cancelled")}
@@ -100,20 +97,25 @@ def status_table(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Lis
 
     USED is the share of the glideins' core-hours of the last 7 days that jobs used.
     """
-    items = plan.get("plan") or []
-    supplied = (demand.get("supply") or {}).get("entries") or []
-    core_hours = {(each.get("site"), each.get("entry"), each.get("shape")): each.get("core_hours") for each in supplied}
+    supplied = _supplied(demand)
     rows = []
-    for item in items:
+    for item in plan.get("plan") or []:
         cells = [number(value) for value in (item.counted, item.running, item.sick, _registered(item, demand))]
-        used = _used(core_hours.get(item.key))
+        used = _used(supplied.get(item.key, {}).get("core_hours"))
         rows.append(([*item.key] + cells + [used, number(_jobs_for(item, demand))], ""))
     lines = _demand_lines(demand, plan)
     lines += section("", table(_STATUS_HEAD, rows))
-    lines += section("DRAINED", _drain_lines(sites or {}))
-    lines += section("NOT SERVED", _unserved_lines(demand, plan))
-    lines += section("HELD BACK", paragraphs(plan.get("notes") or [], "note"))
-    return lines + section("PROBLEMS", paragraphs(_status_problems(plan, demand, sites), "problem"))
+    return lines + _sections(sites or {}, demand, plan, _status_problems(plan, demand, sites))
+
+
+def _sections(sites: Sites, demand: Step, plan: Step, problems: List[str]) -> List[str]:
+    """Return the sections below the table."""
+    return [
+        *section("DRAINED", _drain_lines(sites)),
+        *section("NOT SERVED", _unserved_lines(demand, plan)),
+        *section("HELD BACK", paragraphs(plan.get("notes") or [], "note")),
+        *section("PROBLEMS", paragraphs(problems, "problem")),
+    ]
 
 
 def status_report(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Dict[str, Any]:
@@ -121,10 +123,7 @@ def status_report(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Di
 
     The arguments are those of status_table. An unknown number is None.
     """
-    supplied = {
-        (each.get("site"), each.get("entry"), each.get("shape")): each
-        for each in (demand.get("supply") or {}).get("entries") or []
-    }
+    supplied = _supplied(demand)
     return {
         "format": 1,
         "as_of": plan.get("as_of"),
@@ -145,28 +144,55 @@ def status_report(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Di
     }
 
 
+def _supplied(demand: Step) -> Dict[Key, Dict[str, Any]]:
+    """Return {(site, entry, shape): row of get_supply}."""
+    rows = (demand.get("supply") or {}).get("entries") or []
+    return {(row["site"], row["entry"], row["shape"]): row for row in rows}
+
+
 def _demand_numbers(demand: Step, plan: Step) -> Optional[Dict[str, Any]]:
     """Return the numbers of the line that begins the table; None if the demand is unknown."""
     groups = _groups(demand)
     if groups is None or demand["demand"].get("as_of") is None:
         return None
-    stale = sum(group.get("stale", 0) for group in groups)
     return {
         "as_of": demand["demand"]["as_of"],
         "paused": bool(demand["demand"].get("paused")),
         "groups": len(groups),
+        **job_numbers(groups, plan),
+    }
+
+
+def job_numbers(groups: List[Dict[str, Any]], plan: Step) -> Dict[str, int]:
+    """Return the numbers of jobs of these groups of get_demand: idle ones, and those that are not counted."""
+    names = {group["id"] for group in groups}
+    served = (item.serves for item in plan.get("plan") or [])
+    stale = sum(group.get("stale", 0) for group in groups)
+    return {
         "idle_jobs": sum(group["count"] for group in groups) - stale,
-        "for_glideins": _served(plan.get("plan") or []),
-        "unserved": sum(each["count"] for each in plan.get("unserved") or []),
+        "for_glideins": sum(jobs for serves in served for name, jobs in serves.items() if name in names),
+        "unserved": sum(each["count"] for each in plan.get("unserved") or [] if each["group"] in names),
         "leased_by_others": sum(group.get("leased", 0) for group in groups),
         "over_limit": sum(group.get("over_limit", 0) for group in groups),
         "stale": stale,
     }
 
 
+def how_served(numbers: Dict[str, int], others: Sequence[Tuple[int, str]] = ()) -> str:
+    """Return how idle jobs are served, as text. numbers: of job_numbers; others: [(jobs, what becomes of them)]."""
+    free = numbers["idle_jobs"] - numbers["for_glideins"] - numbers["unserved"] - sum(jobs for jobs, _text in others)
+    parts = (
+        (numbers["for_glideins"], "for glideins on their way"),
+        (free, "for free slots"),
+        *others,
+        (numbers["unserved"], "not served"),
+    )
+    return ", ".join(f"{jobs} {description}" for jobs, description in parts if jobs > 0)
+
+
 def _status_item(item: PlanItem, supplied: Dict[Key, Dict[str, Any]], demand: Step) -> Dict[str, Any]:
     """Return a plan item with what the collector knows of it. supplied: {(site, entry, shape): row of get_supply}."""
-    row = supplied.get(item.key) or {}
+    row = supplied.get(item.key, {})
     core_hours = row.get("core_hours") or {}
     return {
         "site": item.site,
@@ -489,26 +515,18 @@ def _demand_lines(demand: Step, plan: Step, not_leased: Optional[Dict[str, int]]
     groups = _groups(demand)
     if groups is None or (demand["demand"].get("as_of", 0) is None and not groups):
         return []
-    stale = sum(group.get("stale", 0) for group in groups)
-    idle = sum(group["count"] for group in groups) - stale
+    numbers = job_numbers(groups, plan)
+    idle = numbers["idle_jobs"]
     text = f"Demand: {count(idle, 'idle job')} in {count(len(groups), 'group')}" if idle else "Demand: no idle jobs"
     if idle and plan.get("plan") is not None:
-        coming = _served(plan["plan"])
-        unserved = sum(each["count"] for each in plan.get("unserved") or [])
-        parts = (
-            (coming, "for glideins on their way"),
-            (idle - coming - unserved - sum(not_leased.values()), "for free slots"),
-            *((jobs, reason) for reason, jobs in not_leased.items()),
-            (unserved, "not served"),
-        )
-        text += ": " + ", ".join(f"{number} {description}" for number, description in parts if number > 0)
+        text += ": " + how_served(numbers, [(jobs, reason) for reason, jobs in not_leased.items()])
     not_counted = (
-        (stale, "of schedds that do not answer"),
+        (numbers["stale"], "of schedds that do not answer"),
         (
-            sum(group.get("over_limit", 0) for group in groups),
+            numbers["over_limit"],
             "that a limit keeps waiting (MAX_JOBS_RUNNING, max_materialize, concurrency limits, ceilings, quotas)",
         ),
-        (sum(group.get("leased", 0) for group in groups), "that other sites have a lease on"),
+        (numbers["leased_by_others"], "that other sites have a lease on"),
     )
     text += "." + "".join(f" Not counted: {number} {description}." for number, description in not_counted if number)
     return wrap(text + _reading_age(demand["demand"].get("as_of"), plan.get("as_of")), "")

@@ -5,6 +5,7 @@
 
 from typing import Any, Dict, List, Optional
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import how_served, job_numbers
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import (
     count,
     cut,
@@ -90,20 +91,13 @@ def _group_lines(
 
 def _served(row: Dict[str, Any], plan: Dict[str, Any], counted: bool) -> str:
     """Return how the idle jobs of a group are served, in the words of the line that begins the table of status."""
-    coming = sum(item.serves.get(row["id"], 0) for item in plan.get("plan") or []) if counted else 0
-    unserved = sum(each["count"] for each in plan.get("unserved") or [] if each["group"] == row["id"]) if counted else 0
-    idle = row["count"] - row.get("stale", 0)
-    parts = (
-        (coming, "for glideins on their way"),
-        (idle - coming - unserved if plan.get("plan") else 0, "for free slots"),
-        (unserved, "not served"),
-    )
-    text = ", ".join(f"{jobs} {description}" for jobs, description in parts if jobs > 0)
-    text = f"{count(idle, 'idle job')}{f': {text}' if text else ''}"
+    numbers = job_numbers([row], plan if counted else {})
+    text = how_served(numbers) if plan.get("plan") else ""
+    text = f"{count(numbers['idle_jobs'], 'idle job')}{f': {text}' if text else ''}"
     more = (
-        (row.get("stale", 0), "of schedds that do not answer"),
-        (row.get("leased", 0), "that other sites have a lease on"),
-        (row.get("over_limit", 0), "over a limit"),
+        (numbers["stale"], "of schedds that do not answer"),
+        (numbers["leased_by_others"], "that other sites have a lease on"),
+        (numbers["over_limit"], "over a limit"),
     )
     return text + "".join(f"; {jobs} more {description}" for jobs, description in more if jobs)
 

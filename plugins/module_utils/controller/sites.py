@@ -18,8 +18,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     why_unreadable,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
-from ansible_collections.glidein.ops.plugins.module_utils.site_report import unserved
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+
+# Limits of the demand server for jobs that are not served: groups, and characters of a reason.
+MAX_UNSERVED = 50
+MAX_REASON_CHARS = 500
 
 _VALID_TOKEN = re.compile(r"^[!-~]+\Z")
 _INVALID_TOKEN = "invalid (not shown); expected ASCII characters without spaces and line breaks"  # noqa: S105
@@ -44,8 +47,8 @@ def sites_of_play(hostvars: Any, hosts: list) -> tuple:
         token, token_error = site_token(variables)
         # queue_info has failed for the same reason as the first template.
         first = _queue_error(queue, session) or site["error"]
-        # A site with an invalid token takes no lease, and would order for the same jobs as others. A misspelt variable
-        # may be a limit.
+        # An invalid token stops the site: without a lease, it would order for the same jobs as other controllers. A
+        # misspelt variable stops it, too, because it may be a limit.
         problems = [problem for problem in [first, token_error, *errors] if problem]
         site.update(queue=None if problems else queue["queue"], error="; ".join(problems) or None)
         definitions[host] = site
@@ -79,7 +82,7 @@ def site_reports(sites: dict, glideins: dict, plan: dict, lease: dict) -> list:
     return [
         {
             "site": site["site"],
-            "report": dict(_report(site, glideins.get(host) or {}, cause), **unserved(plan, site["site"])),
+            "report": dict(_report(site, glideins.get(host) or {}, cause), **_unserved(plan, site["site"])),
         }
         for host, site in sites.items()
     ]
@@ -115,7 +118,7 @@ def read_site(hostvars: Any, host: str, variables: Any) -> tuple:
         reason = why_unreadable(error, "")
         site.update(entries={}, error=f"glidein_{key}: {reason}" if reason else str(error))
     return site, [
-        # Otherwise a revoked site could get glideins.
+        # If they cannot be read, a revoked site could get glideins.
         *unreadable(variables, "glidein_revoked", "glidein_pull"),
         *unquoted_names(variables, site["entries"]),
         *unknown_of_host(hostvars, host, variables),
@@ -163,3 +166,16 @@ def _report(site: Dict[str, Any], result: Dict[str, Any], cause: Any) -> Dict[st
     if result.get("report"):
         return result["report"]
     return {"error": str(site["error"] or result.get("msg") or cause)}
+
+
+def _unserved(plan: Dict[str, Any], site: str) -> Dict[str, Any]:
+    """Return {"unserved": [{"group", "count", "reason"}]}: the largest groups that a plan does not serve at a site.
+
+    plan: of make_plan; {} without a plan.
+    """
+    if plan.get("unserved") is None:
+        return {}
+    rows = sorted(plan["unserved"], key=lambda row: (-row["count"], row["group"]))[:MAX_UNSERVED]
+    here = plan.get("unserved_at") or {}
+    reasons = [here.get(row["group"], {}).get(site, row["reason"])[:MAX_REASON_CHARS] for row in rows]
+    return {"unserved": [dict(row, reason=reason) for row, reason in zip(rows, reasons)]}

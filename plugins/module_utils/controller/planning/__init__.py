@@ -5,10 +5,10 @@
 
 make_plan of plan.py calls the stages in their order; each returns a new value:
 
-  input.py    check the demand, the supply, the sites and their queues; options.py: the options of the deployment
+  input.py    check the demand, the supply, the sites with their queues, and the options of the deployment
   jobs.py     group the idle jobs by what they request
   capacity.py list the free slots, the starting and queued glideins, and the shapes of new ones; machine.py: their ads
-  match.py    find where jobs fit; classad.py: their expressions
+  match.py    find where jobs fit, and why not elsewhere; classad.py: their expressions
   assign.py   give jobs to existing slots, then to new glideins
   limits.py   find the room for new glideins within limits and budgets
   guard.py    correct the plan where its input is doubtful

@@ -13,7 +13,6 @@ for each job, all limits hold for them, and no entry has them unless its operato
 """
 
 import heapq
-import math
 from typing import Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
@@ -28,9 +27,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
     fill,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Path
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import JobClass
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import ConcurrencyLimits, JobClass
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import Headroom, Usage
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import jobs_per_slot, part_of
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import indices
 from ansible_collections.glidein.ops.plugins.module_utils.entries import EAGERNESS
 
@@ -43,62 +41,29 @@ _STEPS = 200
 
 
 class Placement(NamedTuple):
-    """Jobs of one class that are given to slots of one kind. job_class, capacity: indices."""
+    """Jobs of one class that are given to slots of one kind."""
 
-    job_class: int
-    capacity: int
+    job_class: int  # index
+    capacity: int  # index
     kind: str
     jobs: int
 
 
 class Unplaced(NamedTuple):
-    """The jobs of a class that have no slot yet.
-
-    allowed: {(site, entry): how many of them the entry may still take}, for entries whose overdue glideins wait for
-    some.
-    """
+    """The jobs of a class that have no slot yet."""
 
     jobs: int
+    # {(site, entry): how many of them the entry may still take}, for entries whose overdue glideins wait for some.
     allowed: Dict[Path, int]
 
 
 class Subtracted(NamedTuple):
-    """The result of the stage.
-
-    placements: list of Placement; unplaced: Unplaced by job class; unused: queued glideins without a job, by capacity;
-    room: of JobLimits, after these jobs.
-    """
+    """The jobs that existing slots will serve."""
 
     placements: List[Placement]
-    unplaced: List[Unplaced]
-    unused: List[int]
-    room: Dict[str, float]
-
-
-class JobLimits:
-    """The room below the pool's concurrency limits, for jobs whose limits depend on the machine."""
-
-    def __init__(self, room: Optional[Dict[str, float]] = None) -> None:
-        """room: {limit: how much of it is left}. Jobs with a limit that it does not have are not limited by that."""
-        self.room = dict(room or {})
-
-    def most(self, job_class: JobClass, jobs: int) -> int:
-        """Return how many of the jobs may start. job_class: its variant beside the machine."""
-        for name in job_class.limits:
-            if name in self.room:
-                jobs = min(jobs, max(0, int(self.room[name] / job_class.limits[name] + 1e-9)))
-        return jobs
-
-    def take(self, job_class: JobClass, jobs: int) -> None:
-        """Subtract the limits of jobs that have a slot."""
-        for name in job_class.limits:
-            if name in self.room:
-                self.room[name] -= jobs * job_class.limits[name]
-
-    def reached(self, job_class: JobClass) -> Optional[str]:
-        """Return the name of a limit that admits no further job of the class, or None."""
-        names = (name for name in job_class.limits if self.room.get(name, math.inf) < job_class.limits[name])
-        return next(names, None)
+    unplaced: List[Unplaced]  # by job class
+    unused: List[int]  # queued glideins without a job, by capacity
+    limits: ConcurrencyLimits  # what these jobs leave of them
 
 
 def subtract(
@@ -106,14 +71,14 @@ def subtract(
     matches: List[int],
     capacities: Sequence[Capacity],
     queued: List[int],
-    doubts: Sequence[int] = (),
-    room: Optional[Dict[str, float]] = None,
+    doubts: Sequence[int],
+    limits: ConcurrencyLimits,
 ) -> Subtracted:
     """Return the Subtracted of jobs that existing slots will serve.
 
     matches: the mask of capacities of each job class; capacities: each EntryShape, then each OtherMachines; queued: the
     number of queued glideins of each EntryShape; doubts: as matches, of the capacities where the jobs may fit: they get
-    what the jobs of `matches` leave; room: of JobLimits.
+    what the jobs of `matches` leave.
 
     Free slots come first, then starting glideins, then queued ones. Small glideins are filled before large ones: all
     existing glideins are then full before any is ordered, so that a new one never takes the place of a queued one.
@@ -128,7 +93,7 @@ def subtract(
     with_slots = {kind: sum(1 << index for index, one in enumerate(slots) if one[kind]) for kind in EXISTING}
     ranked = sorted(range(len(capacities)), key=lambda index: _rank(capacities[index], index))
     rank = {index: position for position, index in enumerate(ranked)}
-    limits = JobLimits(room)
+    limits = limits.copy()
     placements = []
     unplaced = [Unplaced(job_class.jobs, {}) for job_class in job_classes]
     for number, mask in (*enumerate(matches), *enumerate(doubts)):
@@ -157,7 +122,7 @@ def subtract(
                     with_slots[kind] &= ~(1 << index)
         unplaced[number] = Unplaced(left, allowed)
     unused = [sum(one.number for one in each[OVERDUE] + each[QUEUED] if not one.used) for each in slots]
-    return Subtracted(placements, unplaced, unused, limits.room)
+    return Subtracted(placements, unplaced, unused, limits)
 
 
 def _rank(capacity: Capacity, index: int) -> Tuple[int, ...]:
@@ -165,19 +130,14 @@ def _rank(capacity: Capacity, index: int) -> Tuple[int, ...]:
 
 
 class Packed(NamedTuple):
-    """The result of the stage.
-
-    placements: list of Placement in new glideins; unplaced: Unplaced by job class; ordered: new glideins by shape;
-    limited_by: {shape: why it gets fewer glideins than jobs need, as text}; reached: the same of only those shapes that
-    get no further glidein although jobs without a slot fit; room: of JobLimits, after these jobs. Shapes are indices.
-    """
+    """The jobs that new glideins will serve. Shapes are indices."""
 
     placements: List[Placement]
-    unplaced: List[Unplaced]
-    ordered: List[int]
-    limited_by: Dict[int, str]
-    reached: Dict[int, str]
-    room: Dict[str, float]
+    unplaced: List[Unplaced]  # by job class
+    ordered: List[int]  # new glideins by shape
+    limited_by: Dict[int, str]  # {shape: why it gets fewer glideins than jobs need}
+    reached: Dict[int, str]  # of these, the shapes that get no further glidein although jobs without a slot fit
+    limits: ConcurrencyLimits  # what these jobs leave of them
 
 
 def pack(
@@ -187,46 +147,48 @@ def pack(
     unplaced: List[Unplaced],
     usage: Usage,
     spread: bool,
-    doubts: Sequence[int] = (),
-    room: Optional[Dict[str, float]] = None,
+    doubts: Sequence[int],
+    limits: ConcurrencyLimits,
 ) -> Packed:
     """Return the Packed of the jobs that no existing slot will serve.
 
-    matches: the mask of shapes of each job class; shapes: each EntryShape, in the order of preference; unplaced:
-    Unplaced by job class; usage: limits.Usage; spread: whether entries of one priority share the jobs; doubts: as
-    matches, of the shapes where the jobs may fit: an entry without glideins gets one, which shows it; room: of
-    JobLimits.
+    matches: the mask of shapes of each job class; shapes: each EntryShape, in the order of preference; unplaced: by job
+    class; spread: whether entries of one priority share the jobs; doubts: as matches, of the shapes where the jobs may
+    fit: an entry without glideins gets one, which shows it.
 
     Within an entry the smallest shape that fits is taken. Glideins that were ordered for other jobs are filled first.
     """
-    packing = _Packing(shapes, usage, spread, JobLimits(room))
-    for number, (job_class, mask) in enumerate(zip(job_classes, matches)):
-        if unplaced[number].jobs:
-            packing.place(number, job_class, mask, unplaced[number])
-    for number, (job_class, mask) in enumerate(zip(job_classes, doubts)):
-        left = packing.unplaced.get(number, unplaced[number])
-        if left.jobs and mask:
-            packing.probe(number, job_class, mask, left, usage.kept)
-    after = [packing.unplaced.get(number, one) for number, one in enumerate(unplaced)]
+    packing = _Packing(shapes, usage, spread, limits.copy())
+    waiting = [
+        _Jobs(number, job_class, left.jobs, dict(left.allowed))
+        for number, (job_class, left) in enumerate(zip(job_classes, unplaced))
+    ]
+    for jobs, mask in zip(waiting, matches):
+        if jobs.left:
+            packing.place(jobs, mask)
+    for jobs, mask in zip(waiting, doubts):
+        if jobs.left and mask:
+            packing.probe(jobs, mask)
+    after = [Unplaced(jobs.left, jobs.allowed) for jobs in waiting]
     unserved = 0
     for masks in (matches, doubts):
         for mask, one in zip(masks, after):
             unserved |= mask if one.jobs else 0
     reached = packing.reached(unserved & ((1 << len(shapes)) - 1))
     limited_by = {**packing.limited_by, **reached}
-    return Packed(packing.placements, after, packing.ordered, limited_by, reached, packing.limits.room)
+    return Packed(packing.placements, after, packing.ordered, limited_by, reached, packing.limits)
 
 
 class _Packing:
     """The working state of the stage."""
 
-    def __init__(self, shapes: Sequence[EntryShape], usage: Usage, spread: bool, limits: JobLimits) -> None:
+    def __init__(self, shapes: Sequence[EntryShape], usage: Usage, spread: bool, limits: ConcurrencyLimits) -> None:
         self.shapes = shapes
         self.limits = limits
         self.spread = spread
         self.headroom = Headroom(usage)
+        self.kept = usage.kept
         self.placements: List[Placement] = []
-        self.unplaced: Dict[int, Unplaced] = {}
         self.ordered = [0] * len(shapes)
         self.limited_by: Dict[int, str] = {}
         self._slots: List[List[Slots]] = [[] for _shape in shapes]
@@ -237,42 +199,10 @@ class _Packing:
             self._shapes_of[shape.path] = self._shapes_of.get(shape.path, 0) | 1 << index
         self._cores = dict.fromkeys(self._shapes_of, 0)
         for shape, kept in zip(shapes, usage.kept) if spread else ():
-            self._cores[shape.path] += (kept + shape.counts["running"]) * shape.size[0] if shape.counts else 0
+            self._cores[shape.path] += (kept + shape.counts.running) * shape.size[0] if shape.counts else 0
 
-    def place(self, number: int, job_class: JobClass, mask: int, unplaced: Unplaced) -> None:
-        """Give the jobs of a class to new glideins of the shapes in `mask`."""
-        jobs = _Jobs(number, job_class, unplaced.jobs, dict(unplaced.allowed))
-        self._place(jobs, mask)
-        self.unplaced[number] = Unplaced(jobs.left, jobs.allowed)
-
-    def probe(self, number: int, job_class: JobClass, mask: int, unplaced: Unplaced, kept: List[int]) -> None:
-        """Order a single glidein of each entry without glideins, until the jobs have a slot.
-
-        Glideins without GPUs do not count for jobs that request GPUs. Nor do they if there is a sample of today's
-        tarball: then only properties of GPUs are unknown.
-        """
-        jobs = _Jobs(number, job_class, unplaced.jobs, dict(unplaced.allowed))
-        for index in indices(mask & self._open):
-            shape, path = self.shapes[index], self.shapes[index].path
-            of_gpus = (shape.supply["sample"] and not shape.outdated) or job_class.at(shape).request[3]
-            present = any(
-                kept[other] or self.ordered[other] or self.shapes[other].is_present
-                for other in indices(self._shapes_of[path])
-                if self.shapes[other].size[3] or not of_gpus
-            )
-            if not present and jobs.most(path):
-                self._order(index, jobs, 1)
-        self.unplaced[number] = Unplaced(jobs.left, jobs.allowed)
-
-    def reached(self, mask: int) -> Dict[int, str]:
-        """Return {shape: reason} of the shapes in `mask` that get no further glidein."""
-        return {
-            index: self.headroom.reason(self.shapes[index])
-            for index in indices(mask)
-            if self.shapes[index].counts and self.headroom.left(self.shapes[index]) == 0
-        }
-
-    def _place(self, jobs: "_Jobs", mask: int) -> None:
+    def place(self, jobs: "_Jobs", mask: int) -> None:
+        """Give jobs to new glideins of the shapes in `mask`."""
         for index in indices(mask & self._with_slots):
             if not jobs.left:
                 return
@@ -293,6 +223,31 @@ class _Packing:
                     if not jobs.left:
                         return
                     self._order(index, jobs, None)
+
+    def probe(self, jobs: "_Jobs", mask: int) -> None:
+        """Order a single glidein of each entry without glideins, until the jobs have a slot.
+
+        Glideins without GPUs do not count for jobs that request GPUs. Nor do they if there is a sample of today's
+        tarball: then only properties of GPUs are unknown.
+        """
+        for index in indices(mask & self._open):
+            shape, path = self.shapes[index], self.shapes[index].path
+            of_gpus = (shape.supply.sample and not shape.outdated) or jobs.job_class.at(shape).request[3]
+            present = any(
+                self.kept[other] or self.ordered[other] or self.shapes[other].is_present
+                for other in indices(self._shapes_of[path])
+                if self.shapes[other].size[3] or not of_gpus
+            )
+            if not present and jobs.most(path):
+                self._order(index, jobs, 1)
+
+    def reached(self, mask: int) -> Dict[int, str]:
+        """Return {shape: reason} of the shapes in `mask` that get no further glidein."""
+        return {
+            index: self.headroom.reason(self.shapes[index])
+            for index in indices(mask)
+            if self.shapes[index].counts and self.headroom.left(self.shapes[index]) == 0
+        }
 
     def _fill(self, index: int, jobs: "_Jobs") -> None:
         """Give jobs to the ordered glideins of a shape."""
@@ -332,7 +287,7 @@ class _Packing:
             _cores, number, here = heapq.heappop(heap)
             index = here[0]
             if step is None:
-                step = max(1, -(-jobs.left // jobs.per_glidein(self.shapes[index])) // _STEPS)
+                step = max(1, -(-jobs.left // jobs.each(self.shapes[index])) // _STEPS)
             if not self._order(index, jobs, step):
                 here.pop(0)
             if here:
@@ -344,7 +299,7 @@ class _Packing:
     def _order(self, index: int, jobs: "_Jobs", most: Optional[int]) -> int:
         """Order glideins of a shape, at most `most` (None: as many as the jobs need); return how many."""
         shape = self.shapes[index]
-        wanted = -(-self._most(index, jobs) // jobs.per_glidein(shape))
+        wanted = -(-self._most(index, jobs) // jobs.each(shape))
         if most is not None:
             wanted = min(wanted, most)
         room = self.headroom.left(shape)
@@ -376,28 +331,23 @@ class _Jobs:
         """Return how many of them an entry may take."""
         return min(self.left, self.allowed.get(path, self.left))
 
+    def each(self, shape: EntryShape) -> int:
+        """Return how many of them a new glidein of a shape gets."""
+        return shape.jobs_each(self.job_class.at(shape).request)
+
     def take(self, path: Path, jobs: int) -> None:
         """Note that so many of them have a glidein of the entry."""
         self.left -= jobs
         if path in self.allowed:
             self.allowed[path] -= jobs
 
-    def per_glidein(self, shape: EntryShape) -> int:
-        """Return how many of them one glidein of a shape runs."""
-        request = self.job_class.at(shape).request
-        return jobs_per_slot(part_of(shape.size, request, shape.parts), request)
-
 
 class Redundant(NamedTuple):
-    """The redundant glideins that are queued, and the jobs that may have more of them.
+    """The redundant glideins that are queued, and the jobs that may have more of them."""
 
-    glideins: by shape, queued glideins that are redundant; jobs: by shape, {group id: jobs that they are for}; missing:
-    Unplaced by job class.
-    """
-
-    glideins: List[int]
-    jobs: Sequence[Dict[str, int]]
-    missing: List[Unplaced]
+    glideins: List[int]  # by shape
+    jobs: Sequence[Dict[str, int]]  # by shape, {group id: jobs that they are for}
+    missing: List[Unplaced]  # by job class
 
 
 def redundant_masks(shapes: Sequence[EntryShape], matches: List[int]) -> List[int]:
@@ -411,23 +361,16 @@ def redundant_masks(shapes: Sequence[EntryShape], matches: List[int]) -> List[in
 
 
 def redundant_glideins(
-    job_classes: Sequence[JobClass],
-    masks: List[int],
-    shapes: Sequence[EntryShape],
-    placements: List[Placement],
-    unused: List[int],
+    job_classes: Sequence[JobClass], masks: List[int], shapes: Sequence[EntryShape], subtracted: Subtracted
 ) -> Redundant:
-    """Return the Redundant of the jobs that wait for a queued glidein.
-
-    masks: of redundant_masks; placements: list of Placement; unused: queued glideins without a job, by shape.
-    """
+    """Return the Redundant of the jobs that wait for a queued glidein. masks: of redundant_masks."""
     waiting: List[Counter[Path]] = [Counter() for _job_class in job_classes]
-    for number, index, kind, jobs in placements:
+    for number, index, kind, jobs in subtracted.placements:
         if kind == QUEUED:
             waiting[number][shapes[index].path] += jobs
     slots = [
         [Slots(shape.size, number, False, None, shape.parts)] if number > 0 else []
-        for shape, number in zip(shapes, unused)
+        for shape, number in zip(shapes, subtracted.unused)
     ]
     jobs_of: List[Counter[str]] = [Counter() for _shape in shapes]
     missing = []
@@ -437,7 +380,7 @@ def redundant_glideins(
             left = _fill_redundant(job_class, indices(mask), shapes, here, slots, jobs_of)
         missing.append(left)
     rest = [sum(one.number for one in each if not one.used) for each in slots]
-    return Redundant([number - idle for number, idle in zip(unused, rest)], jobs_of, missing)
+    return Redundant([number - idle for number, idle in zip(subtracted.unused, rest)], jobs_of, missing)
 
 
 def _fill_redundant(

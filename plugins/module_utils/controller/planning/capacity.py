@@ -3,16 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The capacity of the pool: free slots, starting and queued glideins, and the shapes of new ones."""
 
-from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Ad, Condition
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
-    NOTHING_SUPPLIED,
+    Counts,
     FreeSlots,
     Key,
     Path,
     Pool,
     Site,
+    Supplied,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import JobClass, is_job_attribute
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import (
@@ -52,47 +53,37 @@ PARTS = (1, 2, 2, 4)
 
 
 class Slots(NamedTuple):
-    """A number of equal slots.
+    """A number of equal slots."""
 
-    resources: what is left of each, in the order of RESOURCES; used: whether this plan has given them jobs; until:
-    epoch seconds by which jobs have to end. until is None for glideins that have not started, which last for any job
-    that fits. parts: a slot that is not used yet gives its first jobs only one of so many parts of itself.
-    """
-
-    resources: Resources
+    resources: Resources  # what is left of each
     number: int
-    used: bool
-    until: Optional[int]
-    parts: int = 1
+    used: bool  # whether this plan has given them jobs
+    until: Optional[int]  # epoch seconds by which jobs have to end; None: they last for any job that fits
+    parts: int = 1  # a slot that is not used yet gives its first jobs only one of so many parts of itself
 
 
 class EntryShape(NamedTuple):
-    """One shape of one entry: its configuration, and its glideins in the batch queue and in the collector.
-
-    key: (site, entry, shape); path: (site, entry); entry: of normalise_site; size: resources of a whole glidein;
-    counts: of input.read_queue, or None when the queue is not known; supply: of input.read_supply; ad: the
-    machine ad that its glideins will have; queued: queued glideins that the plan counts on; starting: glideins that run
-    and are expected to register; late: glideins that run and have not registered in time; passed_over_groups: demand
-    groups that the negotiator passed over here, {group id: {"until": epoch}}; overdue: queued glideins that have waited
-    for more than overdue_s; withdrawn: why queued glideins are withdrawn before jobs are given out, or None; outdated:
-    of machine.is_outdated for the sample.
-    """
+    """One shape of one entry: its configuration, and its glideins in the batch queue and in the collector."""
 
     key: Key
-    path: Path
-    entry: Dict[str, Any]
-    size: Resources
-    counts: Optional[Dict[str, Any]]
-    supply: Dict[str, Any]
-    ad: Ad
-    queued: int
-    starting: int
-    late: int
-    passed_over_groups: Dict[str, Dict[str, float]]
-    overdue: int = 0
+    entry: Dict[str, Any]  # of normalise_site
+    size: Resources  # of a whole glidein
+    counts: Optional[Counts]  # None if the queue is not known
+    supply: Supplied
+    ad: Ad  # the machine ad that its glideins will have
+    queued: int  # queued glideins that the plan counts on
+    starting: int  # glideins that run and are expected to register
+    late: int  # glideins that run and have not registered in time
+    passed_over_groups: Dict[str, float]  # groups that the negotiator passed over here: {group id: until}
+    overdue: int = 0  # queued glideins that have waited for more than overdue_s
     overdue_s: int = 0
-    withdrawn: Optional[str] = None
-    outdated: bool = False
+    withdrawn: Optional[str] = None  # why queued glideins are withdrawn before jobs are given out
+    outdated: bool = False  # of machine.is_outdated for the sample
+
+    @property
+    def path(self) -> Path:
+        """Return (site, entry)."""
+        return self.key[:2]
 
     def unknown(self, condition: Condition, job: Ad) -> Set[str]:
         """Return the machine's attributes that a condition of a job ad reaches and that no source knows.
@@ -102,7 +93,7 @@ class EntryShape(NamedTuple):
         names = condition.target | (condition.bare - set(job))
         gpus = (self.ad.get("availablegpus") or [{}])[0]
         of_gpus = "requiregpus" in condition.my | condition.bare or any(map(_is_of_gpus, names))
-        if self.supply["sample"] and (gpus or not self.size[3] or not of_gpus):
+        if self.supply.sample and (gpus or not self.size[3] or not of_gpus):
             return set(names & OF_TARBALL - set(self.ad)) if self.outdated else set()
         missing = {name for name in names if name not in self.ad and name not in gpus and not is_job_attribute(name)}
         return missing if self.size[3] else {name for name in missing if not _is_of_gpus(name)}
@@ -110,22 +101,12 @@ class EntryShape(NamedTuple):
     @property
     def is_present(self) -> bool:
         """Return whether a glidein has started, or is in the queue and will not start."""
-        return bool(self.registered or self.starting or self.late or (self.counts and self.counts["sick"]))
+        return bool(self.registered or self.starting or self.late or (self.counts and self.counts.sick))
 
     @property
     def registered(self) -> int:
         """Return the number of glideins that the collector knows."""
-        return self.supply["registered"]
-
-    @property
-    def history(self) -> Dict[str, Any]:
-        """Return the demand server's history of this shape; {} without one."""
-        return self.supply["history"] or {}
-
-    @property
-    def plans(self) -> List[Dict[str, Any]]:
-        """Return the earlier plans in the history, the oldest first."""
-        return self.history.get("plans") or []
+        return self.supply.registered
 
     @property
     def never_starts(self) -> Optional[str]:
@@ -133,12 +114,16 @@ class EntryShape(NamedTuple):
 
         Another glidein of the same request could not start either.
         """
-        if not self.counts or not self.counts["never_starts"]:
+        if not self.counts or not self.counts.never_starts:
             return None
-        reason = next(iter(self.counts["sick_reasons"]), "")
-        glideins = count(self.counts["never_starts"], "queued glidein")
+        reason = next(iter(self.counts.sick_reasons), "")
+        glideins = count(self.counts.never_starts, "queued glidein")
         text = f"{'/'.join(self.key)} gets no new glidein while {glideins} cannot start"
         return f"{text} ({reason})" if reason else text
+
+    def jobs_each(self, request: Resources) -> int:
+        """Return how many jobs with this request a glidein that has not started gets: see part_of."""
+        return jobs_per_slot(part_of(self.size, request, self.parts), request)
 
     @property
     def parts(self) -> int:
@@ -148,14 +133,14 @@ class EntryShape(NamedTuple):
     @property
     def drained(self) -> Optional[str]:
         """Return the drain of the entry or site as text, or None. Nothing is ordered there."""
-        return self.counts["drained"] if self.counts else None
+        return self.counts.drained if self.counts else None
 
     def slots(self, queued: int) -> Dict[str, List[Slots]]:
         """Return {kind: slots that exist} if so many glideins are queued; the newest are cancelled first."""
         overdue = min(self.overdue, queued)
         numbers = ((STARTING, self.starting, 1), (OVERDUE, overdue, 1), (QUEUED, queued - overdue, self.parts))
         found = {kind: [Slots(self.size, n, False, None, parts)] if n > 0 else [] for kind, n, parts in numbers}
-        found[FREE] = _free(self.supply["free"])
+        found[FREE] = _free(self.supply.free)
         return found
 
     def passed_over_for(self, request: Resources) -> Optional[Tuple[int, int]]:
@@ -163,34 +148,33 @@ class EntryShape(NamedTuple):
 
         Return None if too few were passed over to conclude anything about another glidein.
         """
-        passed = self._whole(self.supply["passed_over"], request)
+        passed = self._whole(self.supply.passed_over, request)
         if not passed:
             return None
-        free = passed + self._whole(self.supply["free"], request)
+        free = passed + self._whole(self.supply.free, request)
         # Starting glideins count, too: a single glidein on a broken node proves nothing about them.
-        working = self.registered - self.supply["retired"] + self.starting
+        working = self.registered - self.supply.retired + self.starting
         least = min(working, max(PASSED_OVER_LEAST, -(-working // PASSED_OVER_OF_ALL)))
         return (passed, free) if passed >= least and passed * PASSED_OVER_OF_FREE >= free else None
 
-    def _whole(self, slots: List[FreeSlots], request: Resources) -> int:
+    def _whole(self, slots: Sequence[FreeSlots], request: Resources) -> int:
         return sum(number for left, number, _until in slots if left[:2] == self.size[:2] and fits(left, request))
 
 
 class OtherMachines(NamedTuple):
     """Free slots that belong to no entry of this plan's sites; they take jobs all the same.
 
-    Their site is not in this plan, their entry or shape has left the configuration, or they are no glideins. ad: their
-    machine ad, or None if it is unknown; free: as in input.read_supply; key: (site, entry, shape), or None.
+    Their site is not in this plan, their entry or shape has left the configuration, or they are no glideins.
     """
 
-    ad: Optional[Ad]
-    free: List[FreeSlots]
+    ad: Optional[Ad]  # None if it is unknown
+    free: Sequence[FreeSlots]
     key: Optional[Key] = None
     # What an EntryShape has; no entry has this path.
     path: Path = ("", "")
     entry: None = None
     size: None = None
-    passed_over_groups: Tuple[()] = ()
+    passed_over_groups: Dict[str, float] = {}
 
     def unknown(self, _condition: Condition, _job: Ad) -> Set[str]:
         """Return the unknown attributes of the machine: none, because a sample has all."""
@@ -209,16 +193,13 @@ def entry_shapes(pool: Pool, now_s: float) -> Tuple[EntryShape, ...]:
 
     Entries come by priority, then shapes from small to large, those with GPUs last.
     """
-    shapes = []
-    samples = {key[:2]: supply["sample"] for key, supply in sorted(pool.supplied.items()) if supply["sample"]}
-    for site in pool.sites:
-        for entry in site.config["entries"].values():
-            for name in entry["shapes"]:
-                path = (site.name, entry["name"])
-                supply = pool.supplied.get((*path, name), NOTHING_SUPPLIED)
-                supply = dict(supply, sample=supply["sample"] or samples.get(path))
-                counts = site.counts.get((entry["name"], name))
-                shapes.append(_entry_shape(site, entry, name, counts, supply, now_s, pool.supply_age_s))
+    samples = {key[:2]: supply.sample for key, supply in sorted(pool.supplied.items()) if supply.sample}
+    shapes = [
+        _entry_shape(site, entry, name, pool, samples.get((site.name, entry["name"]), {}), now_s)
+        for site in pool.sites
+        for entry in site.config["entries"].values()
+        for name in entry["shapes"]
+    ]
     return tuple(sorted(shapes, key=_preference))
 
 
@@ -233,9 +214,9 @@ def other_machines(pool: Pool, shapes: Tuple[EntryShape, ...]) -> Tuple[OtherMac
     """Return an OtherMachines for each supply that belongs to no shape, and one for machines that are no glideins."""
     ours = {shape.key for shape in shapes}
     found = [
-        OtherMachines(sampled_ad(row["sample"]) if row["sample"] else None, row["free"], key)
-        for key, row in sorted(pool.supplied.items(), key=repr)
-        if key not in ours and row["free"]
+        OtherMachines(sampled_ad(row.sample) if row.sample else None, row.free, key)
+        for key, row in sorted(pool.supplied.items())
+        if key not in ours and row.free
     ]
     return tuple(found + ([OtherMachines(None, pool.others_free)] if pool.others_free else []))
 
@@ -281,34 +262,30 @@ def fill(slots: List[Slots], job_class: JobClass, jobs: int) -> Tuple[int, List[
     return placed, (_merged(after) if placed else slots)
 
 
-def _entry_shape(
-    site: Site,
-    entry: Dict[str, Any],
-    name: str,
-    counts: Optional[Dict[str, Any]],
-    supply: Dict[str, Any],
-    now_s: float,
-    supply_age_s: float,
-) -> EntryShape:
+def _entry_shape(site: Site, entry: Dict[str, Any], name: str, pool: Pool, sample: Ad, now_s: float) -> EntryShape:
+    """Return an EntryShape. sample: that of any shape of the entry."""
+    key = (site.name, entry["name"], name)
+    supply = pool.supplied.get(key, Supplied())
+    supply = supply._replace(sample=supply.sample or sample)
+    counts = site.counts.get((entry["name"], name))
     # Glideins that run and are not registered. Those that were too old when the collector was read are late.
-    absent = max(0, counts["running"] - supply["registered"]) if counts else 0
-    ages = (counts or {}).get("running_ages") or []
-    old = sum(number for age_s, number in ages if age_s - supply_age_s > REGISTERED_BY_S)
-    starting = min(absent, max(0, counts["running"] - old)) if counts else 0
-    remembered = supply["passed_over_groups"]
+    running = counts.running if counts else 0
+    absent = max(0, running - supply.registered)
+    ages = counts.running_ages if counts else ()
+    old = sum(number for age_s, number in ages if age_s - pool.supply_age_s > REGISTERED_BY_S)
+    starting = min(absent, max(0, running - old))
     return EntryShape(
-        key=(site.name, entry["name"], name),
-        path=(site.name, entry["name"]),
+        key=key,
         entry=entry,
         size=tuple(entry["shapes"][name][resource] for resource in RESOURCES),
         counts=counts,
         supply=supply,
-        ad=machine_ad(site.config, entry, name, supply["sample"], now_s, site.htcondor),
-        queued=counts["queued"] if counts else 0,
+        ad=machine_ad(site.config, entry, name, supply.sample, now_s, site.htcondor),
+        queued=counts.queued if counts else 0,
         starting=starting,
         late=absent - starting,
-        passed_over_groups={group: row for group, row in remembered.items() if now_s < row["until"]},
-        outdated=is_outdated(supply["sample"], site.htcondor),
+        passed_over_groups={group: until for group, until in supply.passed_over_groups.items() if now_s < until},
+        outdated=is_outdated(supply.sample, site.htcondor),
     )
 
 
@@ -320,7 +297,7 @@ def _preference(shape: EntryShape) -> Tuple[Any, ...]:
     return (-shape.entry["priority"], *shape.path, *by_size(shape.size), shape.key[2])
 
 
-def _free(slots: List[FreeSlots]) -> List[Slots]:
+def _free(slots: Sequence[FreeSlots]) -> List[Slots]:
     return [Slots(left, number, False, until) for left, number, until in slots]
 
 

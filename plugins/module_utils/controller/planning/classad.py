@@ -29,6 +29,7 @@ from typing import (
     Union,
 )
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import cut
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 
 try:
@@ -466,8 +467,7 @@ def _parse(text: str, now_s: Optional[float]) -> Union[Tuple[Condition, ...], Un
         classad2.ExprTree(text)
         return tuple(conditions_of(text, now_s))
     except _ERRORS:
-        shown = text if len(text) <= _SHOWN_MOST else text[: _SHOWN_MOST - 3] + "..."
-        return UnparsableError(f"{shown!r} is not a ClassAd expression")
+        return UnparsableError(f"{cut(text, _SHOWN_MOST)!r} is not a ClassAd expression")
 
 
 def _ad(values: Ad) -> "classad2.ClassAd":

@@ -1,18 +1,18 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Guard: correct the plan where its input is doubtful. The rules use the history that the demand server keeps.
+"""Guard: correct the plan where its input is doubtful. docs/plan.md has the rules.
 
-Before jobs are given out, assess() evaluates the demand, the queues and the history. At the end, apply() corrects the
-items. The limit for unproven glideins is a limit like the others: the jobs that it excludes go to other entries at
-once. The rules, in the order of docs/plan.md: unproven glideins and black holes, cancel delay, overdue
-glideins, demand sanity, queue sanity.
+assess() evaluates the demand, the queues and the server's history before jobs are given out. apply() corrects the
+items at the end. The limit for unproven glideins is a limit like the others: the jobs that it excludes go to other
+entries at once.
 """
 
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
+from typing import TYPE_CHECKING, Any, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import EntryShape
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
+    Counts,
     Key,
     Path,
     Pool,
@@ -22,6 +22,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.in
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import (
     Budgets,
     Headroom,
+    UnprovenLimit,
     Usage,
     fit_in_budgets,
 )
@@ -49,7 +50,6 @@ _RAMP_FACTOR = 4
 # One or two failures may be those of a node, or of a user's jobs.
 _PROBE_FAILURES = 3
 
-_FALL, _JUMP = "fall", "jump"
 # Large submissions multiply the demand by ten, and a small demand by more. Beyond these, an error is more likely.
 _JUMP_FACTOR = 100
 _JUMP_LEAST = 100
@@ -62,52 +62,34 @@ _LEAST_MISSING = 3
 _RECENT_S = 3600
 
 
-class UnprovenLimit(NamedTuple):
-    """The unproven glideins that an entry may have.
-
-    An unproven glidein is queued, is starting, or runs and has not registered in time. glideins: their number; reason:
-    why no more are ordered, as text; is_failing: whether the entry's glideins fail, so that all others are withdrawn.
-    """
-
-    glideins: int
-    reason: str
-    is_failing: bool
-
-
 class Hold(NamedTuple):
-    """The reason why the demand is not believed. kind: _FALL or _JUMP."""
+    """The reason why the demand is not believed."""
 
-    kind: str
+    is_fall: bool  # to nothing; otherwise it has jumped
     text: str
 
 
 class Findings(NamedTuple):
-    """The findings of the guard before jobs are given out.
+    """The findings of the guard before jobs are given out."""
 
-    unproven: {(site, entry): UnprovenLimit}; hold: Hold or None; doubts: {site: why its queue is not believed};
-    notes: all of it as text.
-    """
+    unproven: Dict[Path, UnprovenLimit] = {}
+    hold: Optional[Hold] = None
+    doubts: Dict[str, str] = {}  # {site: why its queue is not believed}
 
-    unproven: Dict[Path, UnprovenLimit]
-    hold: Optional[Hold]
-    doubts: Dict[str, str]
-    notes: List[str]
-
-
-NO_FINDINGS = Findings({}, None, {}, [])
+    @property
+    def notes(self) -> List[str]:
+        """Return the hold and the doubts as text."""
+        notes = [self.hold.text] if self.hold else []
+        return notes + [f"{site}: {text}" for site, text in sorted(self.doubts.items())]
 
 
 def assess(shapes: Shapes, pool: Pool, guard: Optional[Guard], now_s: float) -> Tuple[Shapes, Findings]:
     """Return (the shapes with their overdue glideins, Findings). guard: of plan_options, or None."""
     if not guard:
-        return shapes, NO_FINDINGS
+        return shapes, Findings()
     hold = _demand_hold(pool.idle, pool.idle_history, guard, now_s)
-    unproven = _unproven_limits(shapes, guard, now_s)
-    shapes = _with_overdue(shapes, guard, now_s)
     doubts = _queue_doubts(shapes, guard, pool.supply_age_s, now_s)
-    notes = [hold.text] if hold else []
-    notes += [f"{site}: {text}" for site, text in sorted(doubts.items())]
-    return shapes, Findings(unproven, hold, doubts, notes)
+    return _with_overdue(shapes, guard), Findings(_unproven_limits(shapes, guard, now_s), hold, doubts)
 
 
 def withdraw(shapes: Shapes, findings: Findings) -> Shapes:
@@ -125,7 +107,7 @@ def withdraw(shapes: Shapes, findings: Findings) -> Shapes:
             starting = min(shape.starting, left[path])
             queued = min(shape.queued, left[path] - starting)
             left[path] -= starting + queued
-            withdrawn = found[path].reason if queued < shape.counts["queued"] else None
+            withdrawn = found[path].reason if queued < shape.counts.queued else None
             shape = shape._replace(starting=starting, queued=queued, withdrawn=withdrawn)
         after.append(shape)
     return tuple(after)
@@ -138,67 +120,43 @@ def apply(
     sites: Sequence[Site],
     settings: Dict[str, Any],
     now_s: float,
-    budgets: Optional[Budgets] = None,
+    budgets: Budgets,
 ) -> Tuple[Items, Dict[Tuple[str, str], int]]:
     """Return (the corrected items, {(group id, reason): jobs} that get no glidein because of that).
 
-    items, shapes: the PlanItem of each EntryShape; sites: of Pool; settings: of plan_options;
-    budgets: of limits.budgets_of.
+    items: the PlanItem of each EntryShape; settings: of plan_options.
     """
     guard = settings["guard"]
     if not guard:
         return items, {}
-    held_back: Dict[str, int] = {}
-    items = _order_nothing_at_doubtful_queues(items, findings)
-    keeps_more = False
-    for rule in (_keep_last_plan, _delay_cancelling):
-        after = rule(items, shapes, findings, guard, now_s)
-        keeps_more = keeps_more or any(new.queued > old.queued for old, new in zip(items, after))
-        _add_lost_jobs(held_back, items, after)
-        items = after
-    if keeps_more:
-        after = _stay_within_limits(items, shapes, findings, sites, settings["limits"], budgets or {})
-        _add_lost_jobs(held_back, items, after)
-        items = after
-    return items, {(group_id, "the guard orders no glidein for them yet"): jobs for group_id, jobs in held_back.items()}
+    after = [_corrected(item, shape, findings, guard, now_s) for item, shape in zip(items, shapes)]
+    if any(new.queued > old.queued for old, new in zip(items, after)):
+        after = _stay_within_limits(after, shapes, findings, sites, settings["limits"], budgets)
+    held_back: Counter[Tuple[str, str]] = Counter()
+    for old, new in zip(items, after):
+        for group_id, (jobs, _each) in sorted(old.waits.items()):
+            held_back[group_id, "the guard orders no glidein for them yet"] += jobs - new.waits.get(group_id, (0, 0))[0]
+    return after, held_back
 
 
-def _order_nothing_at_doubtful_queues(items: Items, findings: Findings) -> Items:
-    """Order nothing at sites whose queue is not believed.
-
-    The jobs stay reserved for the glideins that the queue does not show, so that no other site orders for them.
-    """
-    return [
-        one.with_queued(min(one.queued, one.counted), findings.doubts[one.site], one.waits)
-        if one.counted is not None and one.site in findings.doubts
-        else one
-        for one in items
-    ]
-
-
-def _keep_last_plan(items: Items, shapes: Shapes, findings: Findings, _guard: Guard, _now_s: float) -> Items:
-    """Keep the last plan while the demand is not believed."""
-    if not findings.hold:
-        return items
-    return [
-        one.with_queued(_queued_in_hold(one, shape, findings.hold), findings.hold.text)
-        if _is_worth_keeping(shape, findings)
-        else one
-        for one, shape in zip(items, shapes)
-    ]
-
-
-def _delay_cancelling(items: Items, shapes: Shapes, findings: Findings, guard: Guard, now_s: float) -> Items:
-    """Keep queued glideins that no job needs for a while, as the jobs may come back."""
-    after = []
-    for one, shape in zip(items, shapes):
-        if _is_worth_keeping(shape, findings):
-            queued = _queued_in_delay(one, shape, guard, now_s)
-            are = "is" if queued - one.queued == 1 else "are"
-            kept = count(queued - one.queued, "queued glidein")
-            one = one.with_queued(queued, f"{kept} without a job {are} kept for up to {guard['cancel_delay_s']} s")
-        after.append(one)
-    return after
+def _corrected(item: "PlanItem", shape: EntryShape, findings: Findings, guard: Guard, now_s: float) -> "PlanItem":
+    """Return the item of a shape with what its queue, the demand and the cancel delay change."""
+    if item.counted is None:
+        return item
+    if item.site in findings.doubts:
+        # Nothing is ordered. The jobs stay reserved for the glideins that the queue does not show, so that no other
+        # site orders for them.
+        item = item.with_queued(min(item.queued, item.counted), findings.doubts[item.site], item.waits)
+    limit = findings.unproven.get(shape.path)
+    if shape.drained or (limit and limit.is_failing):
+        return item
+    if findings.hold:
+        item = item.with_queued(_queued_in_hold(item, shape, findings.hold), findings.hold.text)
+    # Queued glideins that no job needs are kept for a while, as the jobs may come back.
+    queued = _queued_in_delay(item, shape, guard, now_s)
+    are = "is" if queued - item.queued == 1 else "are"
+    kept = count(queued - item.queued, "queued glidein")
+    return item.with_queued(queued, f"{kept} without a job {are} kept for up to {guard['cancel_delay']} s")
 
 
 def _stay_within_limits(
@@ -213,7 +171,7 @@ def _stay_within_limits(
         one if reason is None else one.with_queued(queued, reason) for one, (queued, reason) in zip(items, fitting)
     ]
     kept = [0 if one.counted is None else min(one.queued, one.counted) for one in items]
-    headroom = Headroom(Usage(sites, shapes, kept, [0] * len(shapes), limits, findings.unproven, budgets))
+    headroom = Headroom(Usage(sites, shapes, kept, limits, findings.unproven, budgets))
     after = []
     for one, shape in zip(items, shapes):
         if one.counted is not None and one.added > 0:
@@ -224,22 +182,6 @@ def _stay_within_limits(
             headroom.take(shape, number)
         after.append(one)
     return after
-
-
-def _is_worth_keeping(shape: EntryShape, findings: Findings) -> bool:
-    """Return whether queued glideins may be kept.
-
-    The queue is known, the entry is not drained, and its glideins do not fail.
-    """
-    limit = findings.unproven.get(shape.path)
-    return bool(shape.counts) and not shape.drained and not (limit and limit.is_failing)
-
-
-def _add_lost_jobs(held_back: Dict[str, int], before: Items, after: Items) -> None:
-    """Add the jobs that lost their glideins between two plans to {group id: jobs}."""
-    for old, new in zip(before, after):
-        for key in sorted(old.waits) if new.queued < old.queued else ():
-            held_back[key] = held_back.get(key, 0) + old.waits[key][0] - new.waits.get(key, (0, 0))[0]
 
 
 def _unproven_limits(shapes: Shapes, guard: Guard, now_s: float) -> Dict[Path, UnprovenLimit]:
@@ -264,7 +206,7 @@ def _unproven_limit(name: str, shapes: List[EntryShape], guard: Guard, now_s: fl
             return UnprovenLimit(glideins, f"{name} gets at most {glideins} unproven glideins, because {why}", True)
         return UnprovenLimit(glideins, f"{name} is probed with one glidein, because {why}", True)
     good = max([good] + [shape.registered for shape in shapes])
-    if any(shape.supply["sample"] for shape in shapes):
+    if any(shape.supply.sample for shape in shapes):
         good = max(good, guard["ramp_first"])
     glideins = guard["ramp_first"] + _RAMP_FACTOR * good
     return UnprovenLimit(glideins, f"{name} limit of {count(glideins, 'unproven glidein')} reached", False)
@@ -275,9 +217,10 @@ def _record(shapes: List[EntryShape]) -> Tuple[int, int]:
     good = failed = 0
     for shape in shapes:
         # jobs_failing counts whatever the timeouts are: jobs failed there, one after the other.
-        early = shape.history.get("jobs_failing" if _ends_soon(shape) else "ended_early") or 0
-        good += max(0, (shape.history.get("registered") or 0) - early)
-        failed += early + (shape.history.get("never_registered") or 0)
+        history = shape.supply.history
+        early = history.get("jobs_failing" if _ends_soon(shape) else "ended_early") or 0
+        good += max(0, (history.get("registered") or 0) - early)
+        failed += early + (history.get("never_registered") or 0)
     return good, failed
 
 
@@ -295,8 +238,7 @@ def _lasting(shapes: List[EntryShape], now_s: float) -> int:
     return sum(
         shape.registered
         for shape in shapes
-        if shape.supply["cpus_claimed"]
-        or (shape.supply["oldest"] is not None and shape.supply["oldest"] <= now_s - _EARLY_S)
+        if shape.supply.cpus_claimed or (shape.supply.oldest is not None and shape.supply.oldest <= now_s - _EARLY_S)
     )
 
 
@@ -304,22 +246,19 @@ def _queued_in_delay(item: "PlanItem", shape: EntryShape, guard: Guard, now_s: f
     """Return how many glideins should be queued: those of the plan's item, and those that are kept for a while.
 
     The number of glideins that earlier plans wanted (`wanted` of the server's history) shows for how long they have
-    been unneeded. If that is not known, the time of the last order and the age of the oldest queued glidein decide.
+    been unneeded. If that is not known, or does not reach back so far, all stay while the oldest one is young.
     """
-    queued = cast(int, item.counted)
-    since_s = now_s - guard["cancel_delay_s"]
-    if item.queued >= queued or not guard["cancel_delay_s"]:
+    queued, delay_s = cast(int, item.counted), guard["cancel_delay"]
+    if item.queued >= queued or not delay_s:
         return item.queued
+    plans = shape.supply.plans
     # If cycles are further apart than the delay, the last one counts.
-    recent = [plan for plan in shape.plans if plan["as_of"] > since_s] or shape.plans[-1:]
+    recent = [plan for plan in plans if plan["as_of"] > now_s - delay_s] or plans[-1:]
     wanted = [number for number in map(_wanted_queued, recent) if number is not None]
-    if shape.plans and len(wanted) == len(recent):
-        # Only a history that reaches back so far can show that no plan wanted them.
-        reaches_back = len(recent) < len(shape.plans) or not _is_young(shape, guard)
-        return min(queued, max([item.queued, *wanted])) if reaches_back else queued
-    if any(plan.get("launched") for plan in recent) or _is_young(shape, guard):
+    is_known = bool(plans) and len(wanted) == len(recent)
+    if cast(Counts, shape.counts).oldest_queued_s < delay_s and not (is_known and len(recent) < len(plans)):
         return queued
-    return item.queued
+    return min(queued, max([item.queued, *wanted])) if is_known else item.queued
 
 
 def _wanted_queued(plan: Dict[str, Any]) -> Optional[int]:
@@ -328,50 +267,37 @@ def _wanted_queued(plan: Dict[str, Any]) -> Optional[int]:
     return None if wanted is None or running is None else max(0, wanted - running)
 
 
-def _is_young(shape: EntryShape, guard: Guard) -> bool:
-    oldest_s = (shape.counts or {}).get("oldest_queued_s")
-    return oldest_s is not None and oldest_s < guard["cancel_delay_s"]
-
-
 def _demand_hold(idle: int, history: List[Reading], guard: Guard, now_s: float) -> Optional[Hold]:
-    """Return a Hold, or None when the demand is believed.
+    """Return a Hold, or None when the demand is believed. idle: jobs of this reading; history: earlier ones.
 
-    idle: jobs of this reading; history: [[epoch, idle jobs]] of earlier ones, which may be means over a longer time. A
-    fall to nothing, or a jump to more than _JUMP_FACTOR times the earlier demand, is believed when it has lasted for
+    A fall to nothing, or a jump to more than _JUMP_FACTOR times the earlier demand, is believed when it has lasted for
     hold_readings. Without earlier readings nothing is held.
     """
-    span_s = guard["hold_readings"] * _READING_S
-    recent = _readings_since(sorted(history), now_s, span_s)
-    if not recent or not span_s:
+    since_s = now_s - guard["hold_readings"] * _READING_S
+    recent = [jobs for time_s, jobs in history if since_s < time_s <= now_s]
+    if not recent:
         return None
     until = f"until {_confirmed(guard['hold_readings'], 'reading')}"
     if not idle and max(recent) > 0:
         jobs = count(round(max(recent)), "idle job")
-        return Hold(_FALL, f"the demand fell from {jobs} to none: queued glideins are kept {until}")
-    before = max(min(recent), _JUMP_LEAST)
-    if idle > _JUMP_FACTOR * before:
-        return Hold(_JUMP, f"the demand jumped from {min(recent):.0f} to {idle} idle jobs: nothing is added {until}")
+        return Hold(True, f"the demand fell from {jobs} to none: queued glideins are kept {until}")
+    if idle > _JUMP_FACTOR * max(min(recent), _JUMP_LEAST):
+        text = f"the demand jumped from {min(recent):.0f} to {idle} idle jobs: nothing is added {until}"
+        return Hold(False, text)
     return None
 
 
 def _queued_in_hold(item: "PlanItem", shape: EntryShape, hold: Hold) -> int:
     """Return how many glideins should be queued while the demand is not believed."""
     queued = cast(int, item.counted)
-    if hold.kind == _FALL:
+    if hold.is_fall:
         return max(item.queued, queued)
-    last = shape.plans[-1].get("present") if shape.plans else None
+    last = shape.supply.plans[-1].get("present") if shape.supply.plans else None
     before = queued if last is None else max(queued, last - cast(int, item.running))
     return min(item.queued, before)
 
 
-def _readings_since(history: List[Reading], now_s: float, span_s: float) -> List[float]:
-    """Return the idle jobs of the readings that are not older than span_s. The time of a mean is its end."""
-    gaps = [after[0] - before[0] for before, after in zip(history, history[1:])]
-    late_s = max(0, min(gaps) - _READING_S) if gaps else 0
-    return [jobs for time_s, jobs in history if now_s - span_s < time_s + late_s and time_s <= now_s]
-
-
-def _with_overdue(shapes: Shapes, guard: Guard, now_s: float) -> Shapes:
+def _with_overdue(shapes: Shapes, guard: Guard) -> Shapes:
     """Return the shapes with the number of their overdue glideins: queued ones that have waited for long.
 
     They may never start, so that other entries may serve their jobs, too. They stay in the queue and count towards the
@@ -380,33 +306,13 @@ def _with_overdue(shapes: Shapes, guard: Guard, now_s: float) -> Shapes:
     These variants gained nothing or too little in the simulation: the entry orders again for the
     same jobs; entries with overdue glideins are filled last; all overdue glideins stay while one job waits.
     """
-    if not guard["overdue_s"]:
-        return shapes
-    return tuple(
-        shape._replace(
-            overdue_s=guard["overdue_s"],
-            overdue=min(shape.counts["queued"], _overdue(shape, guard["overdue_s"], now_s)),
-        )
-        if shape.counts
-        else shape
-        for shape in shapes
-    )
-
-
-def _overdue(shape: EntryShape, overdue_s: int, now_s: float) -> int:
-    counts = cast(Dict[str, Any], shape.counts)
-    ages = counts["queued_ages"]
-    if ages is not None:
-        return sum(number for age_s, number in ages if age_s > overdue_s)
-    oldest_s = counts["oldest_queued_s"]
-    if oldest_s is None or oldest_s <= overdue_s:
-        return 0
-    # The oldest one is overdue. The age of the others follows from when they were ordered.
-    launched: List[Any] = [plan.get("launched") for plan in shape.plans if plan["as_of"] >= now_s - overdue_s]
-    reaches_back = any(plan["as_of"] < now_s - overdue_s for plan in shape.plans)
-    if not reaches_back or None in launched:
-        return 1
-    return max(1, counts["queued"] - sum(launched))
+    overdue_s = guard["overdue"]
+    after = []
+    for shape in shapes if overdue_s else ():
+        ages = shape.counts.queued_ages if shape.counts else ()
+        overdue = sum(number for age_s, number in ages if age_s > overdue_s)
+        after.append(shape._replace(overdue_s=overdue_s, overdue=min(shape.queued, overdue)))
+    return tuple(after) or shapes
 
 
 def _queue_doubts(shapes: Shapes, guard: Guard, supply_age_s: float, now_s: float) -> Dict[str, str]:
@@ -455,14 +361,14 @@ def _is_far_fewer(there: int, expected: int) -> bool:
 
 
 def _sum(shapes: List[EntryShape], *states: str) -> int:
-    return sum(shape.counts[state] for shape in shapes if shape.counts for state in states)
+    return sum(getattr(shape.counts, state) for shape in shapes for state in states)
 
 
 def _reports(shapes: List[EntryShape], now_s: float) -> List[Report]:
     """Return the site's recent reports, the oldest first: [[(shape, plan of its history)]]."""
     by_time: Dict[float, Report] = {}
     for shape in shapes:
-        for plan in shape.plans:
+        for plan in shape.supply.plans:
             if now_s - _RECENT_S <= plan["as_of"] <= now_s:
                 by_time.setdefault(plan["as_of"], []).append((shape, plan))
     return [by_time[as_of] for as_of in sorted(by_time)]

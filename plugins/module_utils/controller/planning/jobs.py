@@ -59,34 +59,69 @@ _ALWAYS = frozenset(
 
 
 class JobClass(NamedTuple):
-    """Idle jobs that can run in the same places.
-
-    group: the demand group (of input.read_groups); group_id: its id; jobs: their number; user: name@domain or
-    None; leased: further jobs of the group, which other controllers lease; request: what one job requests, in the order
-    of RESOURCES; runtime_s: how long a job runs at most, or None if jobs do not state it; until: epoch seconds at which
-    a job that started now would end, or None; ad: the job ad, {name in lower case: value}; ad_error: why no machine can
-    be matched with this ad, or None; limits: {concurrency limit: usage of one job}, of limits that depend on the
-    machine; unknown: names of the machine's attributes that these values depend on and that no source knows; variants:
-    {key of a capacity: the job class there}, if requests, run time or limits depend on the machine.
-    """
+    """Idle jobs that can run in the same places. Names of attributes are in lower case."""
 
     group: Group
-    group_id: str
     jobs: int
-    user: Optional[str]
-    leased: int
-    request: Resources
-    runtime_s: Optional[int]
-    until: Optional[float]
-    ad: Ad
-    ad_error: Optional[str]
-    limits: Dict[str, float] = {}
-    unknown: FrozenSet[str] = frozenset()
+    user: Optional[str]  # name@domain
+    leased: int  # further jobs of the group, which other controllers lease
+    request: Resources  # of one job
+    runtime_s: Optional[int]  # how long a job runs at most; None if jobs do not state it
+    until: Optional[float]  # epoch seconds at which a job that started now would end
+    ad: Ad  # the job ad
+    ad_error: Optional[str]  # why no machine can be matched with this ad
+    limits: Dict[str, float] = {}  # {concurrency limit: usage of one job}, of limits that depend on the machine
+    unknown: FrozenSet[str] = frozenset()  # attributes of the machine that these values need and that no source knows
+    # The job class beside the machines of each capacity, if requests, run time or limits depend on the machine.
     variants: Dict[Optional[Key], "JobClass"] = {}
+
+    @property
+    def group_id(self) -> str:
+        """Return the id of the demand group."""
+        return self.group["id"]
 
     def at(self, capacity: "Capacity") -> "JobClass":
         """Return the job class as it is beside the machines of a capacity."""
         return self.variants.get(capacity.key, self) if self.variants else self
+
+
+class ConcurrencyLimits(NamedTuple):
+    """The pool's concurrency limits, for jobs whose limits depend on the machine."""
+
+    maxima: Dict[str, float]
+    in_use: Dict[str, float]  # by running jobs, and by idle jobs that already count
+    taken: Dict[str, float]  # by jobs that this plan gives a slot
+
+    def copy(self) -> "ConcurrencyLimits":
+        """Return a copy with the same room."""
+        return self._replace(taken=dict(self.taken))
+
+    def most(self, job_class: JobClass, jobs: int) -> int:
+        """Return how many of the jobs may start. job_class: its variant beside the machine."""
+        for name, uses in job_class.limits.items():
+            jobs = min(jobs, max(0, int(min(MOST, self._room(name) / uses) + 1e-9)))
+        return jobs
+
+    def take(self, job_class: JobClass, jobs: int) -> None:
+        """Subtract the limits of jobs that have a slot."""
+        for name, uses in job_class.limits.items():
+            self.taken[name] = self.taken.get(name, 0) + jobs * uses
+
+    def reached(self, job_class: JobClass) -> Optional[str]:
+        """Return a limit that admits no further job of the class, as text, or None."""
+        for name, uses in job_class.limits.items():
+            if self._room(name) < uses:
+                return f"concurrency limit {name}: {self._maximum(name):g}, {self.in_use.get(name, 0):g} in use"
+        return None
+
+    def _room(self, name: str) -> float:
+        return self._maximum(name) - self.in_use.get(name, 0) - self.taken.get(name, 0)
+
+    def _maximum(self, name: str) -> float:
+        """Return the maximum of a limit: its own, that of its prefix, or the default of all limits."""
+        prefix, dot, _part = name.partition(".")
+        default = self.maxima.get("", math.inf)
+        return self.maxima.get(name, self.maxima.get(prefix + ".", default) if dot else default)
 
 
 def job_classes_of(
@@ -108,16 +143,9 @@ def order_key(group: Group, order: List[str]) -> List[Any]:
 
     Among equals the oldest job is first; ids of jobs are compared as numbers.
     """
-    cpus, memory_mb, disk_mb, gpus = rounded_request(request_of(group))
-    runtime = group["max_runtime_s"]
-    values = {
-        "cpus": cpus,
-        "memory": memory_mb,
-        "disk": disk_mb,
-        "gpus": gpus,
-        "count": group["count"],
-        "runtime": float("inf") if runtime is None else runtime,
-    }
+    runtime = math.inf if group["max_runtime_s"] is None else group["max_runtime_s"]
+    request = zip(("cpus", "memory", "disk", "gpus"), rounded_request(request_of(group)))
+    values = {**dict(request), "count": group["count"], "runtime": runtime}
     key = [values[name[1:]] if name.startswith("-") else -values[name] for name in order]
     return [*key, _job_order(group["first_job"]), group["id"]]
 
@@ -188,7 +216,7 @@ def _job_class(group: Group, jobs: int, now_s: float, user: Optional[str] = None
     ad = job_ad(group, now_s, user)
     runtime_s = group["max_runtime_s"]
     until = None if runtime_s is None else now_s + runtime_s
-    return JobClass(group, group["id"], jobs, user, leased, request_of(group), runtime_s, until, ad, _ad_error(ad))
+    return JobClass(group, jobs, user, leased, request_of(group), runtime_s, until, ad, _ad_error(ad))
 
 
 def _variant(
@@ -248,12 +276,8 @@ def _by_user(group: Group, now_s: float) -> List[JobClass]:
 def _ad_error(ad: Ad) -> Optional[str]:
     """Return why HTCondor could not hold such a job ad, or None."""
     for name, value in sorted(ad.items()):
-        try:
-            if is_text(name) and _is_valid(value):
-                continue
-        except RecursionError:
-            return f"their attribute {ascii(name)} is nested too deeply"
-        return f"their attribute {ascii(name)} has a text that is not UTF-8, or contains zero characters"
+        if not is_text(name) or not _is_valid(value):
+            return f"their attribute {ascii(name)} has a text that is not UTF-8, or contains zero characters"
     return None
 
 

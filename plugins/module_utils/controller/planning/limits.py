@@ -10,10 +10,11 @@ into the next period's budget; queued glideins may start at any time, so their w
 """
 
 import datetime
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import EntryShape
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
+    LIMIT_KEYS,
     CoreHours,
     Key,
     Path,
@@ -24,18 +25,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text
 from ansible_collections.glidein.ops.plugins.module_utils.room import Room, tightest_of
 
 if TYPE_CHECKING:
-    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.guard import UnprovenLimit
     from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 
 # An entry, (site, entry), or a site, (site, None).
 BudgetPath = Tuple[str, Optional[str]]
 Budgets = Dict[BudgetPath, "Budget"]
-# (shape, kept, ordered): see Usage.
-_Used = Tuple[EntryShape, int, int]
-
-# queued: glideins that wait; total: glideins in the queue, waiting or running; per_cycle: glideins that this plan
-# orders; cores and gpus: those of all glideins in the queue.
-LIMIT_KEYS = ("queued", "total", "per_cycle", "cores", "gpus")
+# Shapes with their queued glideins that stay or are ordered.
+_Queued = Sequence[Tuple[EntryShape, int]]
+_Found = TypeVar("_Found")
 
 # A module of Ansible sets the locale of its user, which strftime would follow.
 _MONTHS = (
@@ -47,53 +44,41 @@ _MONTHS = (
 _NOW, _NEXT = "budget", "next_budget"
 
 
-class Usage(NamedTuple):
-    """The limits, and what the glideins that are to stay use of them.
+class UnprovenLimit(NamedTuple):
+    """The unproven glideins that an entry may have.
 
-    sites: of Pool; shapes: each EntryShape; kept: by shape, queued glideins that stay and those that
-    the plan has ordered so far; ordered: by shape, the ordered ones among them; limits: of the deployment; unproven:
-    {(site, entry): guard.UnprovenLimit}; budgets: of budgets_of.
+    An unproven glidein is queued, is starting, or runs and has not registered in time.
     """
+
+    glideins: int
+    reason: str  # why no more are ordered
+    is_failing: bool  # whether the entry's glideins fail, so that all others are withdrawn
+
+
+class Usage(NamedTuple):
+    """The limits, and the glideins that use them."""
 
     sites: Sequence[Site]
     shapes: Sequence[EntryShape]
-    kept: List[int]
-    ordered: List[int]
-    limits: Dict[str, int]
-    unproven: Dict[Path, "UnprovenLimit"]
+    kept: List[int]  # by shape, queued glideins that stay or that the plan has ordered so far
+    limits: Dict[str, int]  # of the deployment
+    unproven: Dict[Path, UnprovenLimit]
     budgets: Budgets = {}
-
-    @classmethod
-    def of(
-        cls,
-        sites: Sequence[Site],
-        shapes: Sequence[EntryShape],
-        kept: List[int],
-        limits: Dict[str, int],
-        unproven: "Dict[Path, UnprovenLimit]",
-        budgets: "Optional[Dict[BudgetPath, Budget]]" = None,
-    ) -> "Usage":
-        """Return the Usage; all glideins beyond those that are queued now are ordered by this plan."""
-        numbers = zip(shapes, kept)
-        ordered = [max(0, number - shape.counts["queued"]) if shape.counts else 0 for shape, number in numbers]
-        return cls(sites, shapes, kept, ordered, limits, unproven, budgets or {})
 
 
 class Headroom:
     """The room for further glideins of each EntryShape within all limits. It shrinks as glideins are ordered."""
 
     def __init__(self, usage: Usage) -> None:
-        by_entry: Dict[Path, List[_Used]] = {}
-        by_site: Dict[str, List[_Used]] = {}
-        for shape, kept, ordered in zip(usage.shapes, usage.kept, usage.ordered):
-            used = (shape, kept, ordered)
-            by_entry.setdefault(shape.path, []).append(used)
-            by_site.setdefault(shape.path[0], []).append(used)
-        shared = {}
-        for site in usage.sites:
-            shared[site.name] = _used(by_site.get(site.name, ()), site.orphans)
-        deployment = [Room.of("deployment limit", usage.limits, _total(shared.values()))] if usage.limits else []
-        budget_rooms = _budget_rooms(usage)
+        by_entry: Dict[Path, List[Tuple[EntryShape, int]]] = {}
+        by_site: Dict[str, List[Tuple[EntryShape, int]]] = {}
+        for shape, kept in zip(usage.shapes, usage.kept):
+            by_entry.setdefault(shape.path, []).append((shape, kept))
+            by_site.setdefault(shape.path[0], []).append((shape, kept))
+        shared = {site.name: _used(by_site.get(site.name, ()), site.orphans) for site in usage.sites}
+        in_all = {key: sum(used[key] for used in shared.values()) for key in LIMIT_KEYS}
+        deployment = [Room.of("deployment limit", usage.limits, in_all)] if usage.limits else []
+        budget_rooms = _budget_rooms(usage.budgets, list(zip(usage.shapes, usage.kept)))
         self._rooms: Dict[Path, List[Union[Room, BudgetRoom]]] = {}
         for site in usage.sites:
             of_site = Room.of(f"{site.name} site limit", site.config["limits"], shared[site.name])
@@ -103,8 +88,7 @@ class Headroom:
                 rooms = [Room.of(f"{'/'.join(path)} limit", entry["limits"], _used(here))]
                 if path in usage.unproven:
                     rooms.append(_room_for_unproven(here, usage.unproven[path]))
-                of_budgets = [budget_rooms[one] for one in (path, (site.name, None)) if one in budget_rooms]
-                self._rooms[path] = [*rooms, of_site, *deployment, *of_budgets]
+                self._rooms[path] = [*rooms, of_site, *deployment, *_of_path(path, budget_rooms)]
 
     def left(self, shape: EntryShape) -> Optional[int]:
         """Return how many more glideins of a shape all limits admit, or None for any number."""
@@ -122,29 +106,20 @@ class Headroom:
             room.take(glideins, shape)
 
 
-def _budget_rooms(usage: Usage) -> "Dict[BudgetPath, BudgetRoom]":
-    """Return {path: BudgetRoom}."""
-    used = list(zip(usage.shapes, usage.kept))
-    return {
-        path: budget.room([(shape, kept) for shape, kept in used if budget.includes(shape)])
-        for path, budget in usage.budgets.items()
-    }
-
-
-def _room_for_unproven(here: Iterable[_Used], limit: "UnprovenLimit") -> Room:
+def _room_for_unproven(here: _Queued, limit: UnprovenLimit) -> Room:
     """Return the Room for glideins that have not proven that the entry works."""
-    unproven = sum(kept + shape.starting + shape.late for shape, kept, _ordered in here if shape.counts)
+    unproven = sum(kept + shape.starting + shape.late for shape, kept in here if shape.counts)
     return Room({"unproven": limit.reason}, {"unproven": max(0, limit.glideins - unproven)})
 
 
-def _used(here: Iterable[_Used], orphans: Optional[Dict[str, int]] = None) -> Dict[str, int]:
-    """Return what glideins use of limits. here: [(shape, kept, ordered)]; orphans: of unknown size, or None."""
+def _used(here: _Queued, orphans: Optional[Dict[str, int]] = None) -> Dict[str, int]:
+    """Return what glideins use of limits. orphans: their size is not known."""
     used = dict.fromkeys(LIMIT_KEYS, 0)
-    for shape, kept, ordered in here:
-        waiting, started, new = _glideins(shape, kept, ordered)
+    for shape, kept in here:
+        waiting, started, ordered = _glideins(shape, kept)
         used["queued"] += waiting
         used["total"] += waiting + started
-        used["per_cycle"] += new
+        used["per_cycle"] += ordered
         used["cores"] += (waiting + started) * shape.size[0]
         used["gpus"] += (waiting + started) * shape.size[3]
     if orphans:
@@ -153,50 +128,33 @@ def _used(here: Iterable[_Used], orphans: Optional[Dict[str, int]] = None) -> Di
     return used
 
 
-def _glideins(shape: EntryShape, kept: int, ordered: int) -> Tuple[int, int, int]:
+def _glideins(shape: EntryShape, kept: int) -> Tuple[int, int, int]:
     """Return (glideins that wait, glideins that have started, glideins ordered by this plan).
 
     If the queue is not known, the last report or the collector shows more glideins; both numbers may be too low.
     """
-    if shape.counts is None:
-        last = shape.plans[-1] if shape.plans else {}
+    counts = shape.counts
+    if counts is None:
+        last = shape.supply.plans[-1] if shape.supply.plans else {}
         queued, running = last.get("queued") or 0, last.get("running") or 0
         started = max(shape.registered, running)
         return max(0, queued + running - started), started, 0
-    return kept + shape.counts["sick"], shape.counts["running"] + shape.counts["completing"], ordered
-
-
-def _total(all_used: Iterable[Dict[str, int]]) -> Dict[str, int]:
-    total = dict.fromkeys(LIMIT_KEYS, 0)
-    for used in all_used:
-        for key in LIMIT_KEYS:
-            total[key] += used[key]
-    return total
+    return kept + counts.sick, counts.running + counts.completing, max(0, kept - counts.queued)
 
 
 class Budget(NamedTuple):
-    """The budget of an entry, path (site, entry), or of a site, path (site, None).
-
-    name, next_name: this period and the next one as text; end_s: epoch seconds of its end; now_s: the time of the plan;
-    used_s: core-seconds that were used in this period; reserved_s, reserved_next_s: those that running glideins will
-    use until the end of the period, and after it; unknown: why used_s is not known, or None.
-    """
+    """The budget of an entry or a site."""
 
     path: BudgetPath
     core_hours: int
-    name: str
+    name: str  # this period as text
     next_name: str
     now_s: float
-    end_s: int
-    used_s: int = 0
-    reserved_s: float = 0
-    reserved_next_s: float = 0
-    unknown: Optional[str] = None
-
-    @property
-    def label(self) -> str:
-        """Return the entry or site that the budget belongs to."""
-        return "/".join(part for part in self.path if part)
+    end_s: int  # of this period
+    used_s: int = 0  # core-seconds that were used in this period
+    reserved_s: float = 0  # those that running glideins will use until the end of the period
+    reserved_next_s: float = 0  # and after it
+    unknown: Optional[str] = None  # why used_s is not known
 
     def includes(self, shape: EntryShape) -> bool:
         """Return whether the budget is that of the shape's entry or site."""
@@ -207,34 +165,30 @@ class Budget(NamedTuple):
         walltime_s = shape.entry["walltime_s"]
         return {_NOW: shape.size[0] * min(walltime_s, self.end_s - self.now_s), _NEXT: shape.size[0] * walltime_s}
 
-    def room(self, here: Iterable[Tuple[EntryShape, int]]) -> "BudgetRoom":
-        """Return the BudgetRoom. here: [(shape, queued glideins that stay or are ordered)] of the entry or site."""
-        if self.unknown:
-            why = f"{self.label} gets no new glidein while its used core-hours are not known ({self.unknown})"
-            return BudgetRoom(self, {_NOW: why}, {_NOW: 0})
-        reasons = {
-            key: f"{self.label} budget of {self.core_hours:,} core-hours in {name} reached"
-            for key, name in ((_NOW, self.name), (_NEXT, self.next_name))
-        }
-        limit_s = self.core_hours * 3600
-        room = BudgetRoom(
-            self,
-            reasons,
-            {_NOW: limit_s - self.used_s - self.reserved_s, _NEXT: limit_s - self.reserved_next_s},
-        )
-        for shape, queued in here:
-            # A sick glidein may start when it is released.
-            room.take(queued + (shape.counts["sick"] if shape.counts else 0), shape)
-        return room
-
 
 class BudgetRoom:
-    """The core-seconds that a budget leaves; below zero if it is exceeded."""
+    """The core-seconds that a budget leaves; below zero if it is exceeded. Its methods are those of Room."""
 
-    def __init__(self, budget: Budget, reasons: Dict[str, str], left: Dict[str, float]) -> None:
-        self.reasons = reasons
-        self.left = left
+    def __init__(self, budget: Budget, queued: _Queued) -> None:
+        """queued: glideins of any entries; those of others do not count."""
         self._budget = budget
+        self.reasons: Dict[str, str] = {}
+        self.left: Dict[str, float] = {}
+        label = "/".join(part for part in budget.path if part)
+        if budget.unknown:
+            self.reasons[_NOW] = (
+                f"{label} gets no new glidein while its used core-hours are not known ({budget.unknown})"
+            )
+            self.left[_NOW] = 0
+            return
+        for key, name in ((_NOW, budget.name), (_NEXT, budget.next_name)):
+            self.reasons[key] = f"{label} budget of {budget.core_hours:,} core-hours in {name} reached"
+        self.left[_NOW] = budget.core_hours * 3600 - budget.used_s - budget.reserved_s
+        self.left[_NEXT] = budget.core_hours * 3600 - budget.reserved_next_s
+        for shape, glideins in queued:
+            if budget.includes(shape):
+                # A sick glidein may start when it is released.
+                self.take(glideins + (shape.counts.sick if shape.counts else 0), shape)
 
     def tightest(self, shape: EntryShape) -> Tuple[int, str]:
         """Return (glideins of a shape that there is room for, key of the period that decides)."""
@@ -249,7 +203,7 @@ class BudgetRoom:
 
 
 def budgets_of(pool: Pool, shapes: Sequence[EntryShape], now_s: float) -> Budgets:
-    """Return {path: Budget} of the entries and sites that have one. pool: input.Pool; shapes: each EntryShape."""
+    """Return {path: Budget} of the entries and sites that have one."""
     budgets: Budgets = {}
     for site in pool.sites:
         raws: List[Tuple[BudgetPath, Any]] = [((site.name, None), site.config.get("budget"))]
@@ -279,19 +233,15 @@ def fit_in_budgets(wanted: List[Tuple[EntryShape, int]], budgets: Budgets) -> Li
     wanted: [(shape, queued glideins)], in the order of preference. If the used core-hours are not known, all stay.
     """
     known = {path: budget for path, budget in budgets.items() if not budget.unknown}
-    rooms = {
-        path: budget.room([(shape, 0) for shape, _queued in wanted if budget.includes(shape)])
-        for path, budget in known.items()
-    }
+    rooms = _budget_rooms(known, [(shape, 0) for shape, _queued in wanted])
     found = []
     for shape, queued in wanted:
-        mine = [rooms[path] for path in (shape.path, (shape.path[0], None)) if path in rooms]
         reason = None
-        for room in mine:
+        for room in _of_path(shape.path, rooms):
             number, key = room.tightest(shape)
             if number < queued:
                 queued, reason = number, room.reasons[key]
-        for room in mine:
+        for room in _of_path(shape.path, rooms):
             room.take(queued, shape)
         found.append((queued, reason))
     return found
@@ -299,34 +249,31 @@ def fit_in_budgets(wanted: List[Tuple[EntryShape, int]], budgets: Budgets) -> Li
 
 def with_budget_notes(items: "List[PlanItem]", shapes: Sequence[EntryShape], budgets: Budgets) -> "List[PlanItem]":
     """Return the PlanItem of each shape with the state of its budgets as notes."""
-    if not budgets:
-        return items
-    rooms = {
-        path: budget.room([(shape, one.queued) for one, shape in zip(items, shapes) if budget.includes(shape)])
-        for path, budget in budgets.items()
-    }
+    rooms = _budget_rooms(budgets, [(shape, item.queued) for item, shape in zip(items, shapes)])
     after = []
-    for one, shape in zip(items, shapes):
-        paths = [path for path in (shape.path, (shape.path[0], None)) if path in budgets]
-        notes = [_note(budgets[path], rooms[path], shape) for path in paths]
-        after.append(one._replace(notes=(*one.notes, *notes)))
+    for item, shape in zip(items, shapes):
+        pairs = zip(_of_path(shape.path, budgets), _of_path(shape.path, rooms))
+        after.append(item._replace(notes=(*item.notes, *(_note(budget, room, shape) for budget, room in pairs))))
     return after
 
 
-def unknown_budgets(budgets: Budgets) -> Set[BudgetPath]:
-    """Return the paths of the budgets whose used core-hours are not known."""
-    return {path for path, budget in budgets.items() if budget.unknown}
+def is_budget_unknown(shape: EntryShape, budgets: Budgets) -> bool:
+    """Return whether the used core-hours of the shape's entry or site are not known."""
+    return any(budget.unknown for budget in _of_path(shape.path, budgets))
 
 
-def is_budget_unknown(shape: EntryShape, paths: Set[BudgetPath]) -> bool:
-    """Return whether the used core-hours of the shape's entry or site are not known. paths: of unknown_budgets."""
-    return shape.path in paths or (shape.path[0], None) in paths
+def _budget_rooms(budgets: Budgets, queued: _Queued) -> Dict[BudgetPath, BudgetRoom]:
+    return {path: BudgetRoom(budget, queued) for path, budget in budgets.items()}
+
+
+def _of_path(path: Path, found: Dict[BudgetPath, _Found]) -> List[_Found]:
+    """Return what the entry has and what its site has."""
+    return [found[one] for one in (path, (path[0], None)) if one in found]
 
 
 def _budget(
     path: BudgetPath, raw: Dict[str, Any], shapes: Sequence[EntryShape], core_hours: CoreHours, now_s: float
 ) -> Budget:
-    """Return the Budget. core_hours: of input.read_core_hours."""
     (name, begin_s), (next_name, end_s) = _period(now_s, raw["per"]), _next_period(now_s, raw["per"])
     budget = Budget(path, raw["core_hours"], name, next_name, now_s, end_s)
     if core_hours.error:
@@ -339,9 +286,7 @@ def _budget(
     missing = ["/".join(shape.key) for shape in here if core_hours.rows.get(shape.key, {}).get("read_at") is None]
     if missing:
         return budget._replace(unknown=f"the demand server has no report of {listed(missing)} yet")
-    reserved_s: float = 0
-    reserved_next_s: float = 0
-    left_s = end_s - now_s
+    reserved_s, reserved_next_s, left_s = 0.0, 0.0, end_s - now_s
     for shape in here:
         for remaining_s, glideins in _remaining(shape):
             reserved_s += glideins * shape.size[0] * min(remaining_s, left_s)
@@ -357,10 +302,10 @@ def _remaining(shape: EntryShape) -> List[Tuple[float, int]]:
     """Return [(seconds until the end of the walltime, running glideins)]; without a known start, the whole walltime."""
     if not shape.counts:
         return []
-    walltime_s, left = shape.entry["walltime_s"], shape.counts["running"]
+    walltime_s, left = shape.entry["walltime_s"], shape.counts.running
     found = []
     # The youngest first: if more starts than running glideins are known, the result is not too low.
-    for age_s, glideins in sorted(shape.counts["running_ages"] or []):
+    for age_s, glideins in sorted(shape.counts.running_ages):
         number = min(glideins, left)
         left -= number
         found.append((max(0, walltime_s - max(0, age_s)), number))
@@ -378,7 +323,7 @@ def _not_counted_yet(rows: Dict[Key, Dict[str, Any]], here: List[EntryShape], no
     total = 0
     for shape in here:
         row = rows[shape.key]
-        running = shape.size[0] * shape.counts["running"] if shape.counts else 0
+        running = shape.size[0] * shape.counts.running if shape.counts else 0
         total += (now_s - row["read_at"]) * (row["cores"] + running) / 2
     return total
 

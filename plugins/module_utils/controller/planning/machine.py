@@ -17,7 +17,7 @@ Resources are tuples in the order of RESOURCES. Disk is in whole MiB, so that on
 """
 
 import time
-from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Sequence, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Ad
 from ansible_collections.glidein.ops.plugins.module_utils.entries import lasts_s
@@ -81,9 +81,6 @@ NAMES = {
 # Attributes that depend on the programs of the tarball besides HTCondor's version, such as its plug-ins for URLs.
 OF_TARBALL = frozenset(("hasfiletransferpluginmethods",))
 
-# Glideins have it since their tarball may have plug-ins.
-_STATES_PLUGINS = "glidein_urltransfers"
-
 _SIZES = ("cpus", "memory", "disk", "gpus")
 _CHECK_PREFIXES = ("glidein", "pyglidein")
 _GPU_PREFIX = "gpus_"
@@ -96,18 +93,18 @@ def machine_ad(
     site: Dict[str, Any],
     entry: Dict[str, Any],
     shape_name: str,
-    sample: Optional[Ad],
+    sample: Ad,
     now_s: float,
     htcondor: Iterable[Sequence[str]] = (),
 ) -> Ad:
     """Return {name: value}.
 
     site: result of normalise_site; entry: one of its entries; sample: attributes of an earlier glidein's ad, of any
-    shape of the entry, or None; htcondor: the (version, platform) of each tarball.
+    shape of the entry; htcondor: the (version, platform) of each tarball.
     """
     shape = entry["shapes"][shape_name]
     ad = dict(ASSUMED)
-    for name, value in (sample or {}).items():
+    for name, value in sample.items():
         if _is_of_any_shape(name.lower(), shape):
             ad[name.lower()] = value
     # What all tarballs have in common, the next glidein has, too.
@@ -138,14 +135,14 @@ def machine_ad(
     return ad
 
 
-def is_outdated(sample: Optional[Ad], htcondor: Sequence[Sequence[str]]) -> bool:
+def is_outdated(sample: Ad, htcondor: Sequence[Sequence[str]]) -> bool:
     """Return whether a sample may be of a glidein with another tarball than those of `htcondor`, as machine_ad.
 
     It does not show then that a new glidein lacks what the tarball brings.
     """
-    known = {name.lower(): str(value) for name, value in (sample or {}).items()}
+    known = {name.lower(): str(value) for name, value in sample.items()}
     others = [version for version, _platform in htcondor if f" {version} " not in known.get("condorversion", "")]
-    return bool(known) and (_STATES_PLUGINS not in known or (bool(htcondor) and len(others) == len(htcondor)))
+    return bool(known) and bool(htcondor) and len(others) == len(htcondor)
 
 
 def sampled_ad(sample: Ad) -> Ad:

@@ -30,7 +30,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jo
     unreported_hint,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import is_unknown_name
-from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count, cut
 from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES, longest_job_s
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
 
@@ -42,6 +42,8 @@ GPU_CONDITIONS = conditions_of("countMatches(MY.RequireGPUs, TARGET.AvailableGPU
 
 # No later time has a date.
 _LATEST_S = 10**11
+# Characters of an expression in a reason.
+_TEXT_MOST = 120
 
 
 def indices(mask: int) -> List[int]:
@@ -49,24 +51,14 @@ def indices(mask: int) -> List[int]:
     return [index for index, bit in enumerate(bin(mask)[:1:-1]) if bit == "1"]
 
 
-def conditions_of_class(job_class: JobClass, matcher: Matcher) -> List[Condition]:
-    """Return the conditions of the Requirements and RequireGPUs of a job class. Raises UnparsableError."""
-    found: List[Condition] = []
-    if job_class.group["requirements"]:
-        found += matcher.conditions(job_class.group["requirements"])
-    if job_class.group["gpu_requirements"]:
-        matcher.conditions(job_class.group["gpu_requirements"])
-        found += GPU_CONDITIONS
-    return found
-
-
 class Fit:
-    """Matches job classes with capacities, and returns masks of them."""
+    """Matches job classes with capacities: as masks for all of them, and with the reason why one does not fit."""
 
-    def __init__(self, capacities: Tuple[Capacity, ...], matcher: Matcher) -> None:
-        """capacities: each EntryShape, then each OtherMachines; matcher: classad.Matcher."""
+    def __init__(self, capacities: Tuple[Capacity, ...], matcher: Matcher, reported: List[str]) -> None:
+        """capacities: each EntryShape, then each OtherMachines; reported: attributes that the demand is divided by."""
         self.capacities = capacities
         self._matcher = matcher
+        self._reported = reported
         self._all = (1 << len(capacities)) - 1
         self._sizes = [
             _Thresholds([one.size[number] if one.size else None for one in capacities])
@@ -83,13 +75,13 @@ class Fit:
         self._incomplete = sum(
             1 << index
             for index, one in enumerate(capacities)
-            if one.size and (one.size[3] or not one.supply["sample"] or one.outdated)
+            if one.size and (one.size[3] or not one.supply.sample or one.outdated)
         )
         self._ads: Dict[Optional[FrozenSet[str]], List[Tuple[Optional[classad2.ClassAd], int]]] = {}
         self._true_at: Dict[Tuple[Any, ...], Tuple[int, int]] = {}
         self._accepting = self._accept_requirements()
         self._passed_over = [
-            (index, one) for index, one in enumerate(capacities) if one.size and one.supply["passed_over"]
+            (index, one) for index, one in enumerate(capacities) if one.size and one.supply.passed_over
         ]
         self._passed_over_groups: Dict[str, int] = {}
         for index, one in enumerate(capacities):
@@ -120,6 +112,37 @@ class Fit:
         missed = [self.capacities[index] for index in indices(large) + indices(others)]
         return [one for one in missed if one.size]
 
+    def reason(self, job_class: JobClass, shape: EntryShape) -> Optional[str]:
+        """Return None if a glidein of the shape can run the jobs, else why not."""
+        here = job_class.at(shape)
+        return (
+            here.ad_error
+            or _too_large(here, shape)
+            or self._not_accepted(here, shape)
+            or self._not_required(here, shape)
+            or _passed_over(here, shape)
+        )
+
+    def is_passed_over(self, job_class: JobClass, shape: EntryShape) -> bool:
+        """Return whether only the negotiator's decision keeps the jobs away, although they fit."""
+        passed_over = _passed_over(job_class.at(shape), shape)
+        return passed_over is not None and self.reason(job_class, shape) == passed_over
+
+    def unknown(self, job_class: JobClass, shape: EntryShape) -> List[str]:
+        """Return the names of machine attributes that decide whether the jobs fit, and that no source knows yet."""
+        found = set(job_class.at(shape).unknown)
+        for condition in self._conditions(job_class):
+            if not self._matcher.holds(condition, job_class.ad, shape.ad):
+                found.update(_unknown(condition, job_class, shape))
+        return sorted(found)
+
+    def _conditions(self, job_class: JobClass) -> List[Condition]:
+        """Return the conditions of the Requirements and RequireGPUs of a job class. Raises UnparsableError."""
+        required, of_gpus = job_class.group["requirements"], job_class.group["gpu_requirements"]
+        if of_gpus:
+            self._matcher.conditions(of_gpus)
+        return [*(self._matcher.conditions(required) if required else ()), *(GPU_CONDITIONS if of_gpus else ())]
+
     def _by_size(self, job_class: JobClass) -> int:
         if not job_class.variants:
             return self._where_large_enough(job_class)
@@ -146,7 +169,7 @@ class Fit:
     def _by_expressions(self, job_class: JobClass) -> Tuple[int, int]:
         """Return (capacities where all conditions are true, those where none is known to be false)."""
         try:
-            conditions = conditions_of_class(job_class, self._matcher)
+            conditions = self._conditions(job_class)
         except UnparsableError:
             return 0, 0
         if job_class.ad_error:
@@ -213,6 +236,52 @@ class Fit:
             self._matcher.holds(condition, own, job_class.ad) for condition in self._matcher.conditions(expression)
         )
 
+    def _not_accepted(self, job_class: JobClass, shape: EntryShape) -> Optional[str]:
+        expression = shape.entry["accept_requirements"]
+        for condition in self._matcher.conditions(expression) if expression else ():
+            if not self._matcher.holds(condition, shape.ad, job_class.ad):
+                missing = (condition.target | (condition.bare - set(shape.ad))) - set(job_class.ad)
+                names = spelled(condition, missing)
+                return (
+                    f"accept_requirements wants {cut(condition.original, _TEXT_MOST)}"
+                    + _unknown_names(names, "of these jobs")
+                    + unreported_hint(names, self._reported)
+                )
+        return None
+
+    def _not_required(self, job_class: JobClass, shape: EntryShape) -> Optional[str]:
+        try:
+            conditions = self._conditions(job_class)
+        except UnparsableError as error:
+            return f"their Requirements cannot be read: {error}"
+        for condition in conditions:
+            if not self._matcher.holds(condition, job_class.ad, shape.ad) and not _unknown(condition, job_class, shape):
+                if condition in GPU_CONDITIONS:
+                    return self._gpus_not_required(job_class, shape)
+                return _deferral(condition, job_class.ad) or (
+                    f"Requirements want {cut(condition.original, _TEXT_MOST)}"
+                    + _why_false(condition, job_class.ad, shape.ad)
+                )
+        return None
+
+    def _gpus_not_required(self, job_class: JobClass, shape: EntryShape) -> str:
+        gpus = shape.ad.get("availablegpus")
+        text = f"RequireGPUs wants {cut(job_class.group['gpu_requirements'], _TEXT_MOST)}"
+        if not gpus:
+            return text + ", and it has no GPU"
+        known = set(gpus[0]) | set(job_class.ad)
+        names = sorted(
+            {
+                name
+                for condition in self._matcher.conditions(job_class.group["gpu_requirements"])
+                for name in spelled(condition, (condition.my | condition.bare) - known)
+            }
+        )
+        if not names:
+            return text
+        stated = " and ".join(f"GPUs_{name}" for name in names)
+        return text + _unknown_names(names, "of its GPUs") + f": state {stated} in the entry's attributes"
+
 
 class _Thresholds:
     """Masks of capacities by one of their values. Capacities whose value is None are in every mask."""
@@ -246,88 +315,6 @@ def _accepted(capacities: Iterable[Capacity], resource: str, bound: str) -> List
     return [one.entry["accept"].get(resource, {}).get(bound) if one.entry else None for one in capacities]
 
 
-class Misfits:
-    """Explains misfits.
-
-    matcher: classad.Matcher; reported: names of the job attributes that the demand server divides groups by, or None if
-    the server does not report them.
-    """
-
-    def __init__(self, matcher: Matcher, reported: List[str]) -> None:
-        self._matcher = matcher
-        self._reported = reported
-
-    def reason(self, job_class: JobClass, shape: EntryShape) -> Optional[str]:
-        """Return None if a glidein of the shape can run the jobs, else why not."""
-        here = job_class.at(shape)
-        return (
-            here.ad_error
-            or _too_large(here, shape)
-            or self._not_accepted(here, shape)
-            or self._not_required(here, shape)
-            or _passed_over(here, shape)
-        )
-
-    def is_passed_over(self, job_class: JobClass, shape: EntryShape) -> bool:
-        """Return whether only the negotiator's decision keeps the jobs away, although they fit."""
-        here = job_class.at(shape)
-        return _passed_over(here, shape) is not None and self.reason(job_class, shape) == _passed_over(here, shape)
-
-    def unknown(self, job_class: JobClass, shape: EntryShape) -> List[str]:
-        """Return the names of machine attributes that decide whether the jobs fit, and that no source knows yet."""
-        found = set(job_class.at(shape).unknown)
-        for condition in conditions_of_class(job_class, self._matcher):
-            if not self._matcher.holds(condition, job_class.ad, shape.ad):
-                found.update(_unknown(condition, job_class, shape))
-        return sorted(found)
-
-    def _not_accepted(self, job_class: JobClass, shape: EntryShape) -> Optional[str]:
-        expression = shape.entry["accept_requirements"]
-        for condition in self._matcher.conditions(expression) if expression else ():
-            if not self._matcher.holds(condition, shape.ad, job_class.ad):
-                missing = (condition.target | (condition.bare - set(shape.ad))) - set(job_class.ad)
-                names = spelled(condition, missing)
-                return (
-                    f"accept_requirements wants {_shortened(condition.original)}"
-                    + _unknown_names(names, "of these jobs")
-                    + unreported_hint(names, self._reported)
-                )
-        return None
-
-    def _not_required(self, job_class: JobClass, shape: EntryShape) -> Optional[str]:
-        try:
-            conditions = conditions_of_class(job_class, self._matcher)
-        except UnparsableError as error:
-            return f"their Requirements cannot be read: {error}"
-        for condition in conditions:
-            if not self._matcher.holds(condition, job_class.ad, shape.ad) and not _unknown(condition, job_class, shape):
-                if condition in GPU_CONDITIONS:
-                    return self._gpus_not_required(job_class, shape)
-                return _deferral(condition, job_class.ad) or (
-                    f"Requirements want {_shortened(condition.original)}"
-                    + _why_false(condition, job_class.ad, shape.ad)
-                )
-        return None
-
-    def _gpus_not_required(self, job_class: JobClass, shape: EntryShape) -> str:
-        gpus = shape.ad.get("availablegpus")
-        text = f"RequireGPUs wants {_shortened(job_class.group['gpu_requirements'])}"
-        if not gpus:
-            return text + ", and it has no GPU"
-        known = set(gpus[0]) | set(job_class.ad)
-        names = sorted(
-            {
-                name
-                for condition in self._matcher.conditions(job_class.group["gpu_requirements"])
-                for name in spelled(condition, (condition.my | condition.bare) - known)
-            }
-        )
-        if not names:
-            return text
-        stated = " and ".join(f"GPUs_{name}" for name in names)
-        return text + _unknown_names(names, "of its GPUs") + f": state {stated} in the entry's attributes"
-
-
 def _unknown(condition: Condition, job_class: JobClass, shape: EntryShape) -> List[str]:
     """Return the names of a condition's machine attributes that no source knows, as _named."""
     condition = reached(condition, job_class.ad)
@@ -346,10 +333,10 @@ def _passed_over(job_class: JobClass, shape: EntryShape) -> Optional[str]:
     if found:
         free = f"{found[0]} of {found[1]} free glideins"
         return f"the negotiator has left {free} empty there, although these jobs fit in them"
-    row = shape.passed_over_groups.get(job_class.group_id)
-    if not row:
+    until = shape.passed_over_groups.get(job_class.group_id)
+    if until is None:
         return None
-    return f"the negotiator left these jobs idle beside free glideins there; none is ordered before {utc(row['until'])}"
+    return f"the negotiator left these jobs idle beside free glideins there; none is ordered before {utc(until)}"
 
 
 def _too_large(job_class: JobClass, shape: EntryShape) -> Optional[str]:
@@ -433,7 +420,3 @@ def _values(condition: Condition, own: Ad, other: Ad) -> str:
     theirs = parts(condition, own, other)[1]
     values = [f"{name} is {value!r}" for name, value in sorted(theirs.items()) if not isinstance(value, (list, dict))]
     return f"; there {', '.join(values[:3])}" if values else ""
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 120 else text[:117] + "..."

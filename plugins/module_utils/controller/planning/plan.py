@@ -10,7 +10,6 @@ from typing import Any, Counter, Dict, List, NamedTuple, Optional, Sequence, Tup
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import guard
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.assign import (
-    JobLimits,
     Packed,
     Redundant,
     Subtracted,
@@ -24,15 +23,21 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
     NEW,
     OVERDUE,
     QUEUED,
-    Capacity,
     EntryShape,
     entry_shapes,
     other_machines,
     withdraw_drained,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Key, Path, Pool, read_pool
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
+    Key,
+    Path,
+    Pool,
+    plan_options,
+    read_pool,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import (
+    ConcurrencyLimits,
     JobClass,
     job_classes_of,
     with_variants,
@@ -43,17 +48,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.li
     Usage,
     budgets_of,
     is_budget_unknown,
-    unknown_budgets,
     with_budget_notes,
     withdraw_beyond_budgets,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import (
-    Resources,
-    jobs_per_slot,
-    part_of,
-)
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import Fit, Misfits
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import plan_options
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import Fit
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.reasons import (
     KEPT,
     explanation,
@@ -177,7 +175,7 @@ def make_plan(
 
     demand, supply: results of get_demand and get_supply; sites: list of {"site": normalise_site result, "queue": result
     of queue_info or None, "error": text or None}, no two of one name; now_s: epoch seconds; max_age_s: seconds after
-    which demand and supply are too old to act upon; explain: id of a demand group; options: see options.plan_options.
+    which demand and supply are too old to act upon; explain: id of a demand group; options: see input.plan_options.
 
     Returns a mapping of: plan, PlanItems by site, entry and shape; unserved, [{"group", "count", "reason"}] of the jobs
     that no glidein is ordered for; unserved_at, {group id: {site: reason}} of the largest groups of them; explanation,
@@ -188,49 +186,39 @@ def make_plan(
     """
     settings = plan_options(options)
     matcher = Matcher(now_s)
-    pool = read_pool(demand, supply, sites, matcher, now_s, max_age_s)
+    pool = read_pool(demand, supply, sites, now_s, max_age_s)
     job_classes = job_classes_of(pool.groups, matcher, pool.sites, settings["order"], now_s)
-    shapes = entry_shapes(pool, now_s)
-    shapes, findings = guard.assess(shapes, pool, settings["guard"], now_s)
-    misfits = Misfits(matcher, pool.reported_attributes)
-    limits = JobLimits()
-
-    def limit_reached(job_class: JobClass, shape: EntryShape) -> Optional[str]:
-        name = limits.reached(job_class.at(shape))
-        return pool.job_limits.text(name) if name else None
-
+    shapes, findings = guard.assess(entry_shapes(pool, now_s), pool, settings["guard"], now_s)
+    limits = unlimited = ConcurrencyLimits({}, {}, {})
     unserved_at: Dict[str, Dict[str, str]] = {}
     if pool.stop:
+        fit = Fit(shapes, matcher, pool.reported_attributes)
         items = [without_jobs(shape, shape.queued if pool.stale else 0) for shape in shapes]
         unserved = {(group["id"], pool.stop): group["count"] for group in pool.groups}
     else:
         budgets = budgets_of(pool, shapes, now_s)
         shapes = withdraw_beyond_budgets(withdraw_drained(guard.withdraw(shapes, findings)), budgets)
-        fit = Fit(shapes + other_machines(pool, shapes), matcher)
+        fit = Fit(shapes + other_machines(pool, shapes), matcher, pool.reported_attributes)
         job_classes = tuple(with_variants(one, fit.capacities, matcher, now_s) for one in job_classes)
         masks = [fit.masks(job_class) for job_class in job_classes]
-        matches, doubts = [certain for certain, _doubt in masks], [doubt for _certain, doubt in masks]
-        outcome = _assign_jobs(job_classes, matches, doubts, fit.capacities, shapes, pool, findings, settings, budgets)
-        limits = JobLimits(outcome.packed.room)
+        outcome = _assign_jobs(job_classes, masks, fit, shapes, pool, findings, settings, budgets)
+        limits = outcome.packed.limits
         items = decided_items(shapes, job_classes, *outcome)
-        unserved, unserved_at = unserved_jobs(
-            job_classes, matches, doubts, items, shapes, outcome.packed, fit, misfits, limit_reached
-        )
+        unserved, unserved_at = unserved_jobs(job_classes, masks, items, shapes, outcome.packed, fit)
         items, held_back = guard.apply(items, shapes, findings, pool.sites, settings, now_s, budgets)
         items = with_budget_notes(items, shapes, budgets)
         unserved.update(held_back)
     plan = sorted((_with_text(item, shape, pool) for item, shape in zip(items, shapes)), key=lambda item: item.key)
-    is_unserved = any(n and key == explain for (key, _why), n in unserved.items())
+    if not any(jobs and group_id == explain for (group_id, _why), jobs in unserved.items()):
+        limits = unlimited
     return {
         "plan": plan,
         "unserved": [{"group": key, "count": n, "reason": why} for (key, why), n in unserved.items() if n],
         "unserved_at": unserved_at,
-        "explanation": explanation(
-            explain, job_classes, items, shapes, pool.queue_errors, misfits, limit_reached if is_unserved else None
-        )
+        "explanation": explanation(explain, job_classes, items, shapes, pool.queue_errors, fit, limits)
         if explain
         else [],
-        "notes": findings.notes + _invalid_histories(shapes),
+        "notes": findings.notes,
         "lease_requests": {} if pool.stale else lease_requests_of(plan, [key[:2] for key in pool.supplied]),
     }
 
@@ -245,20 +233,10 @@ def _with_text(item: PlanItem, shape: EntryShape, pool: Pool) -> PlanItem:
     return item._replace(text=item_text(item, shape, pool.silent_schedds))
 
 
-def _invalid_histories(shapes: Sequence[EntryShape]) -> List[str]:
-    """Return a note for each shape whose history is invalid."""
-    return [
-        f"{'/'.join(shape.key)}: the demand server's history of it is invalid ({shape.supply['history_error']}): "
-        "it counts as new"
-        for shape in sorted(shapes, key=lambda shape: shape.key)
-        if shape.supply["history_error"]
-    ]
-
-
 class _Outcome(NamedTuple):
-    """The jobs with their slots, and the ordered glideins. queued: glideins that should be queued, by shape."""
+    """The jobs with their slots, and the ordered glideins."""
 
-    queued: List[int]
+    queued: List[int]  # by shape, glideins that should be queued
     subtracted: Subtracted
     packed: Packed
     redundant: Redundant
@@ -266,35 +244,36 @@ class _Outcome(NamedTuple):
 
 def _assign_jobs(
     job_classes: Sequence[JobClass],
-    matches: List[int],
-    doubts: List[int],
-    capacities: Sequence[Capacity],
+    masks: List[Tuple[int, int]],
+    fit: Fit,
     shapes: Sequence[EntryShape],
     pool: Pool,
     findings: guard.Findings,
     settings: Dict[str, Any],
     budgets: Budgets,
 ) -> _Outcome:
-    """Subtract, limit and pack, and return the _Outcome.
+    """Subtract, limit and pack, and return the _Outcome. masks: of Fit.masks.
 
     The planned glideins are planned again as if they were queued, until nothing changes: the next plan, which finds
     them in the queue, then leaves them as they are. (A group that is served early could otherwise take, next time, the
     glideins that were meant for a later one.) Redundant glideins are ordered when all jobs have their own.
     """
     spread = settings["allocation"] == "spread"
+    matches, doubts = [certain for certain, _doubt in masks], [doubt for _certain, doubt in masks]
     eager = redundant_masks(shapes, matches)
     queued = [shape.queued for shape in shapes]
-    room = pool.job_limits.room(job_classes)
+    limits = ConcurrencyLimits(pool.concurrency_limits["maxima"], pool.concurrency_limits["used"], {})
     for _round in range(MOST_ROUNDS):
-        subtracted = subtract(job_classes, matches, capacities, queued, doubts, room)
-        extra = redundant_glideins(job_classes, eager, shapes, subtracted.placements, subtracted.unused)
+        subtracted = subtract(job_classes, matches, fit.capacities, queued, doubts, limits)
+        extra = redundant_glideins(job_classes, eager, shapes, subtracted)
         unused = [number - more for number, more in zip(subtracted.unused, extra.glideins)]
         kept = _without_surplus(shapes, queued, unused, pool.silent_schedds, budgets)
-        usage = Usage.of(pool.sites, shapes, kept, settings["limits"], findings.unproven, budgets)
-        packed = pack(job_classes, matches, shapes, subtracted.unplaced, usage, spread, doubts, subtracted.room)
+        usage = Usage(pool.sites, shapes, kept, settings["limits"], findings.unproven, budgets)
+        packed = pack(job_classes, matches, shapes, subtracted.unplaced, usage, spread, doubts, subtracted.limits)
         ordered = packed.ordered
         if not any(ordered) and any(one.jobs for one in extra.missing):
-            ordered = pack(job_classes, eager, shapes, extra.missing, usage, spread).ordered
+            unlimited = ConcurrencyLimits({}, {}, {})
+            ordered = pack(job_classes, eager, shapes, extra.missing, usage, spread, (), unlimited).ordered
         if kept == queued and not any(ordered):
             break
         queued = [number + new for number, new in zip(kept, ordered)]
@@ -309,31 +288,25 @@ def _without_surplus(
     If a schedd did not answer, its jobs may need those that are in the queue: only newly planned ones go. The same
     holds for entries with a budget whose used core-hours are not known.
     """
-    unknown = unknown_budgets(budgets)
-    return [
-        number
-        - (
-            max(0, min(idle, number - shape.counts["queued"]))
-            if shape.counts and (silent_schedds or is_budget_unknown(shape, unknown))
-            else idle
-        )
-        for shape, number, idle in zip(shapes, queued, unused)
-    ]
+    kept = []
+    for shape, number, idle in zip(shapes, queued, unused):
+        if shape.counts and (silent_schedds or is_budget_unknown(shape, budgets)):
+            idle = max(0, min(idle, number - shape.counts.queued))
+        kept.append(number - idle)
+    return kept
 
 
 def without_jobs(shape: EntryShape, queued: int) -> PlanItem:
-    """Return the item of a shape that gets no jobs. shape: capacity.EntryShape."""
+    """Return the item of a shape that gets no jobs."""
     site, entry, name = shape.key
     item = PlanItem(
         site, entry, name, queued, queued, long_queued=shape.overdue, cpus=shape.size[0], registered=shape.registered
     )
-    if shape.counts is None:
+    counts = shape.counts
+    if counts is None:
         return item
     return item._replace(
-        counted=shape.counts["queued"],
-        running=shape.counts["running"],
-        sick=shape.counts["sick"],
-        kept_sick=min(1, shape.counts["never_starts"]),
+        counted=counts.queued, running=counts.running, sick=counts.sick, kept_sick=min(1, counts.never_starts)
     )
 
 
@@ -345,9 +318,8 @@ def decided_items(
     packed: Packed,
     redundant: Redundant,
 ) -> List[PlanItem]:
-    """Return the item of each shape before the guard.
+    """Return the item of each shape before the guard. queued: as in _Outcome.
 
-    queued: by shape; subtracted, packed, redundant: the results of these stages.
     Redundant glideins do not count as wanted, so that the guard does not keep them once their jobs have started.
     """
     jobs: List[Counter[str]] = [Counter() for _shape in shapes]
@@ -370,7 +342,7 @@ def decided_items(
             jobs=dict(jobs[index]),
             serves={group: n for group, n in sorted(serves[index].items()) if n},
             waits={
-                group: (n, _per_glidein(shape, classes[group].at(shape).request))
+                group: (n, shape.jobs_each(classes[group].at(shape).request))
                 for group, n in sorted(waits[index].items())
                 if n
             },
@@ -381,10 +353,6 @@ def decided_items(
         )
         for index, shape in enumerate(shapes)
     ]
-
-
-def _per_glidein(shape: EntryShape, request: Resources) -> int:
-    return jobs_per_slot(part_of(shape.size, request, shape.parts), request)
 
 
 def _notes(shape: EntryShape, redundant: int) -> Tuple[str, ...]:

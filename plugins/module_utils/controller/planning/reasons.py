@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Explain: the reasons of the plan's decisions, and of the jobs that are not served, as text."""
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence, Tuple, cast
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, cast
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.assign import Packed, Unplaced
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
@@ -14,18 +14,16 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
     STARTING,
     EntryShape,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import JobClass
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Counts
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import ConcurrencyLimits, JobClass
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import jobs_per_slot
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import Fit, Misfits, indices
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import Fit, indices
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count, listed
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 if TYPE_CHECKING:
     from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
-
-# A function of job class and shape that returns the concurrency limit reached there, or None.
-LimitReached = Callable[[JobClass, EntryShape], Optional[str]]
 
 # The reason of an item whose queue is not known. What follows says why.
 KEPT = "kept as it is, because its queue is not known"
@@ -42,35 +40,27 @@ _MOST_EXPLAINED = 20
 
 def unserved_jobs(
     job_classes: Sequence[JobClass],
-    matches: List[int],
-    doubts: List[int],
+    masks: List[Tuple[int, int]],
     items: "List[PlanItem]",
     shapes: Sequence[EntryShape],
     packed: Packed,
     fit: Fit,
-    misfits: Misfits,
-    limit_reached: LimitReached,
 ) -> Tuple[Dict[Tuple[str, str], int], Dict[str, Dict[str, str]]]:
     """Return ({(group id, reason): jobs} without a glidein, {group id: {site: reason}} of the largest groups of them).
 
-    matches: the mask of each job class; doubts: the mask where its jobs may fit; items, shapes: the PlanItem of each
-    EntryShape; packed: assign.Packed; limit_reached: a function of job class and shape that returns the concurrency
-    limit reached there, or None.
+    masks: of Fit.masks for each job class; items: the PlanItem of each EntryShape.
     """
     left: Dict[Tuple[str, str], int] = {}
     at_sites: Dict[str, Dict[str, str]] = {}
     largest = set(sorted((one.jobs for one in packed.unplaced), reverse=True)[:_MOST_EXPLAINED])
-    for job_class, mask, doubt, unplaced in zip(job_classes, matches, doubts, packed.unplaced):
+    for job_class, (mask, doubt), unplaced in zip(job_classes, masks, packed.unplaced):
         if not unplaced.jobs:
             continue
         group_id = job_class.group_id
-        fitting = [index for index in indices(mask | doubt) if index < len(shapes)]
-        limits = [limit_reached(job_class, shapes[index]) for index in fitting]
-        reached = {limit for limit in limits if limit}
-        why = _why_left(job_class, unplaced, fitting, mask, sorted(reached), shapes, packed, fit, misfits)
+        why = _why_left(job_class, unplaced, mask, doubt, shapes, packed, fit)
         left[group_id, why] = left.get((group_id, why), 0) + unplaced.jobs
         if unplaced.jobs in largest and group_id not in at_sites and len(at_sites) < _MOST_EXPLAINED:
-            at_sites[group_id] = _why_at_sites(job_class, mask | doubt, items, shapes, misfits)
+            at_sites[group_id] = _why_at_sites(job_class, mask | doubt, items, shapes, fit)
     return left, at_sites
 
 
@@ -80,20 +70,19 @@ def explanation(
     items: "List[PlanItem]",
     shapes: Sequence[EntryShape],
     errors: Dict[str, str],
-    misfits: Misfits,
-    limit_reached: Optional[LimitReached],
+    fit: Fit,
+    limits: ConcurrencyLimits,
 ) -> List[Dict[str, Any]]:
     """Return a mapping per shape: how many jobs of the group it serves, whether they fit, and why.
 
-    errors: {site: why its queue is not known}; limit_reached: as in unserved_jobs, or None if all jobs are served.
-    Raises InputError for an unknown group.
+    errors: {site: why its queue is not known}. Raises InputError for an unknown group.
     """
     chosen = [job_class for job_class in job_classes if job_class.group_id == group_id]
     if not chosen:
         raise InputError(invalid("explain", group_id, "the id of a group in demand.groups"))
     rows = []
     for item, shape in sorted(zip(items, shapes), key=lambda pair: pair[0].key):
-        verdicts = [_explained(one, len(chosen) > 1, item, shape, errors, misfits, limit_reached) for one in chosen]
+        verdicts = [_explained(one, len(chosen) > 1, item, shape, errors, fit, limits) for one in chosen]
         rows.append(
             {
                 "site": item.site,
@@ -101,7 +90,7 @@ def explanation(
                 "shape": item.shape,
                 "serves": item.serves.get(group_id, 0),
                 "fits": any(fits for fits, _reason in verdicts),
-                "passed_over": any(misfits.is_passed_over(one, shape) for one in chosen),
+                "passed_over": any(fit.is_passed_over(one, shape) for one in chosen),
                 "reason": "; ".join(dict.fromkeys(reason for _fits, reason in verdicts)),
             }
         )
@@ -113,7 +102,7 @@ def item_text(item: "PlanItem", shape: EntryShape, silent_schedds: Optional[str]
 
     shape: its EntryShape; silent_schedds: names of schedds that did not answer, as text, or None.
     """
-    counts = cast(Dict[str, Any], shape.counts)
+    counts = cast(Counts, shape.counts)
     overdue_jobs = item.jobs.get(OVERDUE, 0)
     jobs = sum(item.jobs.values()) - overdue_jobs
     if jobs:
@@ -125,7 +114,7 @@ def item_text(item: "PlanItem", shape: EntryShape, silent_schedds: Optional[str]
         text = "it serves no idle job"
     else:
         text = "no idle job is left for it to serve" if overdue_jobs else "no idle job needs it"
-    text += f"; {counts['running']} running{_not_registered(shape)}, {counts['queued']} queued"
+    text += f"; {counts.running} running{_not_registered(shape)}, {counts.queued} queued"
     if item.added > 0:
         text += f", {item.added} to add"
     elif item.added < 0:
@@ -138,11 +127,10 @@ def item_text(item: "PlanItem", shape: EntryShape, silent_schedds: Optional[str]
         text += f", {item.unused} that no job needs {are} kept because schedds did not answer: {silent_schedds}"
     if item.overdue:
         text += f"; {_overdue(item, shape)}"
-    if counts["sick"]:
-        text += f"; {counts['sick']} sick"
-        reasons = counts["sick_reasons"]
-        text += f" ({', '.join(reasons[:_MOST_SICK_REASONS])})" if reasons else ""
-    # The notes have the drain.
+    if counts.sick:
+        reasons = ", ".join(counts.sick_reasons[:_MOST_SICK_REASONS])
+        text += f"; {counts.sick} sick{f' ({reasons})' if reasons else ''}"
+    # The notes have the drain, and the reason of a withdrawal.
     if item.limited_by and not shape.drained:
         text += f"; {item.limited_by}"
     return text
@@ -151,18 +139,16 @@ def item_text(item: "PlanItem", shape: EntryShape, silent_schedds: Optional[str]
 def _why_left(
     job_class: JobClass,
     unplaced: Unplaced,
-    fitting: List[int],
     mask: int,
-    reached: List[str],
+    doubt: int,
     shapes: Sequence[EntryShape],
     packed: Packed,
     fit: Fit,
-    misfits: Misfits,
 ) -> str:
-    """Return why the jobs that are left of a class are not served. fitting: indices of the shapes where they may fit.
-
-    mask: the shapes where they fit; reached: the concurrency limits that are reached there.
-    """
+    """Return why the jobs that are left of a class are not served. mask, doubt: of Fit.masks."""
+    fitting = [index for index in indices(mask | doubt) if index < len(shapes)]
+    exhausted = {packed.limits.reached(job_class.at(shapes[index])) for index in fitting}
+    reached = sorted(limit for limit in exhausted if limit)
     limits = sorted({packed.reached[index] for index in fitting if index in packed.reached})
     overdue = sorted("/".join(path) for path, jobs in unplaced.allowed.items() if not jobs)
     texts = [*reached, *([f"no more glideins where these jobs fit: {listed(limits)}"] if limits else ())]
@@ -170,7 +156,7 @@ def _why_left(
         texts.append(f"glideins for these jobs are overdue in the queue of {listed(overdue)}")
     if texts:
         return "; ".join(texts)
-    unknown = [misfits.unknown(job_class, shapes[index]) for index in fitting if not mask >> index & 1]
+    unknown = [fit.unknown(job_class, shapes[index]) for index in fitting if not mask >> index & 1]
     if unknown:
         names = sorted({name for names in unknown for name in names})
         are = "is" if len(names) == 1 else "are"
@@ -184,14 +170,14 @@ def _why_left(
     missed = fit.nearest_misses(job_class)
     reasons: Dict[Optional[str], List[str]] = {}
     for shape in missed[:_MOST_MISFITS]:
-        reasons.setdefault(misfits.reason(job_class, shape), []).append("/".join(shape.key))
+        reasons.setdefault(fit.reason(job_class, shape), []).append("/".join(shape.key))
     texts = [f"{', '.join(paths)}: {reason}" for reason, paths in reasons.items()]
     more = f"; and {len(missed) - _MOST_MISFITS} more" if len(missed) > _MOST_MISFITS else ""
     return f"no shape fits: {'; '.join(texts)}{more}"
 
 
 def _why_at_sites(
-    job_class: JobClass, mask: int, items: "List[PlanItem]", shapes: Sequence[EntryShape], misfits: Misfits
+    job_class: JobClass, mask: int, items: "List[PlanItem]", shapes: Sequence[EntryShape], fit: Fit
 ) -> Dict[str, str]:
     """Return {site: why it serves no more jobs of the class}, of a shape where they fit, if there is one."""
     chosen: "Dict[str, Tuple[bool, PlanItem, EntryShape]]" = {}
@@ -200,7 +186,7 @@ def _why_at_sites(
         if item.site not in chosen or fits > chosen[item.site][0]:
             chosen[item.site] = (fits, item, shape)
     return {
-        site: f"{item.entry}/{item.shape}: {_why_no_more(item, shape) if fits else misfits.reason(job_class, shape)}"
+        site: f"{item.entry}/{item.shape}: {_why_no_more(item, shape) if fits else fit.reason(job_class, shape)}"
         for site, (fits, item, shape) in chosen.items()
     }
 
@@ -220,13 +206,13 @@ def _explained(
     item: "PlanItem",
     shape: EntryShape,
     errors: Dict[str, str],
-    misfits: Misfits,
-    limit_reached: Optional[LimitReached],
+    fit: Fit,
+    limits: ConcurrencyLimits,
 ) -> Tuple[bool, str]:
     """Return (whether the jobs of a class fit the shape, why it serves them or does not)."""
-    why = misfits.reason(job_class, shape)
+    why = fit.reason(job_class, shape)
     fits = why is None
-    unknown = misfits.unknown(job_class, shape) if fits else []
+    unknown = fit.unknown(job_class, shape) if fits else []
     if why is None and shape.counts is None:
         why = f"fits, but the queue is not known: {errors.get(shape.path[0]) or 'no reading was given'}"
     elif why is None:
@@ -235,7 +221,7 @@ def _explained(
         if unknown:
             why = f"may fit: the first glidein of the entry shows {listed(unknown)}"
         reasons = [
-            limit_reached(job_class, shape) if limit_reached else None,
+            limits.reached(job_class.at(shape)),
             item.limited_by,
             _overdue(item, shape) if item.overdue else None,
         ]
@@ -244,7 +230,7 @@ def _explained(
 
 
 def _not_registered(shape: EntryShape) -> str:
-    starting = max(0, cast(Dict[str, Any], shape.counts)["running"] - shape.registered) - shape.late
+    starting = max(0, cast(Counts, shape.counts).running - shape.registered) - shape.late
     parts = [f"{starting} starting"] if starting else []
     if shape.late:
         parts.append(f"{shape.late} not registered in time")

@@ -8,7 +8,7 @@ import json
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle, demand_client
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import classad
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.options import GUARD, options_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import GUARD
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
@@ -60,9 +60,9 @@ def sites(*given):
     return {f"login-{number}": one for number, one in enumerate(given)}
 
 
-def plan(*given, groups=None, known=None, explain=None, **more):
+def plan(*given, groups=None, known=None, **more):
     wanted = demand(*([group(count=2)] if groups is None else groups))
-    return cycle.plan_sites(more, sites(*given), wanted, known or supply(), explain)
+    return cycle.plan_sites(more, sites(*given), wanted, known or supply())
 
 
 def presents(result):
@@ -103,12 +103,16 @@ def test_an_invalid_variable_of_the_plan_is_named_with_its_value_and_the_allowed
 
 
 def test_without_variables_the_plan_has_its_defaults():
-    assert options_of(cycle.plan_settings({})[0]) == {
-        "allocation": "priority",
-        "order": ["gpus", "memory", "cpus", "disk"],
-        "limits": dict.fromkeys(("queued", "total", "per_cycle", "cores", "gpus")),
-        "guard": GUARD,
-    }
+    assert cycle.plan_settings({}) == (
+        {
+            "glidein_deployment": "glidein",
+            "glidein_allocation": "priority",
+            "glidein_order": ["gpus", "memory", "cpus", "disk"],
+            "glidein_deployment_limits": dict.fromkeys(("queued", "total", "per_cycle", "cores", "gpus")),
+            "glidein_guard": {"enabled": True, **GUARD},
+        },
+        [],
+    )
 
 
 def test_a_variable_that_cannot_be_read_is_named():
@@ -226,11 +230,6 @@ def test_the_variables_of_the_deployment_change_the_plan():
 
 def test_invalid_demand_is_a_failure():
     assert "demand.groups[0].count: -2" in plan(site(), groups=[group(count=-2)])["msg"]
-
-
-def test_a_plan_explains_a_group():
-    (row,) = plan(site(), explain="a")["explanation"]
-    assert (row["site"], row["serves"], row["reason"]) == ("lab", 2, "fits 1 job per glidein")
 
 
 @pytest.mark.skipif(classad.classad2 is None, reason="needs the Python library htcondor")

@@ -93,11 +93,6 @@ def test_jobs_leased_by_other_controllers_are_not_granted():
     assert (granted, errors) == ({"w": {"main": {"a": 1}}, "x": {"main": {"a": 2}}}, {})
 
 
-def test_no_lease_is_requested_or_released_on_old_demand():
-    sites = [planned_site()]
-    assert make_plan(demand(group(), as_of=NOW - 5000), supply(), sites, NOW, 900)["lease_requests"] == {}
-
-
 def test_a_full_grant_changes_nothing():
     result = planned(group(count=10))
     assert trim(result["plan"], result["lease_requests"]) == result["plan"]

@@ -37,156 +37,101 @@ def main(result):
     return [item for item in result["plan"] if item.site == "lab" and item.entry == "main"][0]
 
 
-# Ramp.
+# Unproven glideins, and entries whose glideins fail.
 
 
-def test_an_entry_without_a_record_gets_a_few_glideins():
-    result = planned(1000)
-    assert main(result).present == 25
-    assert "lab/main limit of 25 unproven glideins reached" in main(result).reason
-    assert "lab/main limit of 25 unproven glideins reached" in result["unserved"][0]["reason"]
+def past(**counts):
+    """Return a supply whose history has these counts."""
+    return {"history": history(**counts)}
 
 
-def test_it_opens_with_every_glidein_that_registers():
-    known = supplied(registered=10, history=history(registered=10))
-    assert main(planned(1000, {"running": 10}, known)).present == 10 + 25 + 4 * 10
+BLACK_HOLE = past(started=40, never_registered=40)
+ENDED_EARLY = past(started=9, registered=9, ended_early=9)
+JOBS_FAIL = past(started=9, registered=9, ended_early=9, jobs_failing=8)
+# Glideins in the queue, what the server knows, options of the entry; glideins that should be present.
+UNPROVEN = {
+    "an entry without a record gets a few glideins": ({}, {}, {}, 25),
+    "those that are queued or start are unproven": ({"queued": 10, "running": 5}, {}, {}, 5 + 20),
+    "each that registers admits more": ({"running": 10}, dict(past(registered=10), registered=10), {}, 10 + 25 + 40),
+    "an entry that worked once begins with more": ({}, {"sample": {"Arch": "X86_64"}}, {}, 125),
+    "a lost history cancels nothing": ({"queued": 400}, {}, {}, 400),
+    "glideins that never register": ({}, BLACK_HOLE, {}, 1),
+    "glideins that end within minutes": ({}, past(started=9, registered=9, ended_early=8), {}, 1),
+    "a few failures among many good ones": ({}, past(started=100, registered=80, never_registered=20), {}, 100),
+    "one that has just registered": ({"running": 1}, dict(BLACK_HOLE, registered=1, oldest=NOW - 60), {}, 1 + 1),
+    "one that lasts": ({"running": 1}, dict(BLACK_HOLE, registered=1, oldest=NOW - 900), {}, 1 + 5),
+    "six that last": ({"running": 6}, dict(BLACK_HOLE, registered=6, oldest=NOW - 900), {}, 6 + 25),
+    "a short idle_timeout": ({}, ENDED_EARLY, {"idle_timeout": 60}, 25),
+    "a short idle_after_job": ({}, ENDED_EARLY, {"idle_after_job": "4m"}, 25),
+    "a short walltime": ({}, ENDED_EARLY, {"walltime": "10m"}, 25),
+    "whole nodes": ({}, ENDED_EARLY, {"shapes": {"core": shape(whole_node=True)}}, 25),
+    "jobs that fail with a short idle_timeout": ({}, JOBS_FAIL, {"idle_timeout": 60}, 1),
+    "jobs that fail with a short walltime": ({}, JOBS_FAIL, {"walltime": "10m"}, 1),
+}
 
 
-def test_glideins_that_are_queued_or_start_count_as_unproven():
-    assert main(planned(1000, {"queued": 10, "running": 5})).present == 5 + 20
+@pytest.mark.parametrize("have, known, options, present", UNPROVEN.values(), ids=UNPROVEN)
+def test_unproven_glideins_are_limited_by_the_record_of_their_entry(have, known, options, present):
+    wanted = 100 if present == 100 else 1000
+    # Glideins that end early count as registered, too.
+    present = present + 4 * 9 if known == ENDED_EARLY else present
+    assert main(planned(wanted, have, supplied(**known), {"main": entry(**options)})).present == present
 
 
-def test_an_entry_that_worked_once_begins_with_more():
-    assert main(planned(1000, known=supplied(sample={"Arch": "X86_64"}))).present == 125
-
-
-def test_a_lost_history_closes_the_ramp_and_cancels_nothing():
-    assert main(planned(1000, {"queued": 400})).present == 400
-
-
-def test_jobs_held_back_by_the_ramp_go_to_other_entries():
+def test_jobs_held_back_by_the_limit_go_to_other_entries():
     result = planned(40, entries={"main": entry(priority=9), "other": entry()})
     assert [item.present for item in result["plan"]] == [25, 15]
 
 
-def test_no_ramp_where_the_guard_is_off():
+def test_nothing_is_limited_where_the_guard_is_off():
     sites = [planned_site(site({"main": entry()}))]
     result = make_plan(demand(group(count=1000)), supply(), sites, NOW, 900, options={"guard": False})
     assert result["plan"][0].present == 1000
 
 
-# Black holes.
-
-
-def black_hole(registered=0, **more):
-    return supplied(registered=registered, history=history(started=40, never_registered=40), **more)
-
-
-def test_an_entry_whose_glideins_never_register_is_probed_with_one():
-    result = planned(100, {}, black_hole())
-    assert main(result).present == 1
-    assert "; lab/main is probed with one glidein, because 40 of the last 40 did not work" in main(result).reason
-
-
-def test_its_queued_glideins_are_withdrawn_and_serve_no_jobs():
-    result = planned(100, {"queued": 30}, black_hole(), entries={"main": entry(priority=9), "other": entry()})
-    assert main(result).present == 1
+@pytest.mark.parametrize("have, jobs, present", [({"queued": 30}, 100, [1, 25]), ({"running": 30}, 10, [30, 9])])
+def test_other_glideins_of_an_entry_that_fails_serve_no_jobs(have, jobs, present):
+    result = planned(jobs, have, supplied(**BLACK_HOLE), entries={"main": entry(priority=9), "other": entry()})
+    assert [item.present for item in result["plan"]] == present
     assert sum(main(result).serves.values()) == 1
-
-
-def test_glideins_that_start_there_serve_only_the_probes_job():
-    result = planned(10, {"running": 30}, black_hole(), entries={"main": entry(priority=9), "other": entry()})
-    assert [item.present for item in result["plan"]] == [30, 9]
-
-
-def test_glideins_that_end_within_minutes_are_failures_too():
-    known = supplied(history=history(started=9, registered=9, ended_early=8))
-    assert main(planned(100, {}, known)).present == 1
-
-
-@pytest.mark.parametrize(
-    "short",
-    [
-        {"idle_timeout": 60},
-        {"idle_after_job": "4m"},
-        {"walltime": "10m"},
-        {"shapes": {"core": shape(whole_node=True)}},
-    ],
-)
-def test_but_not_where_they_are_meant_to_end_so_soon(short):
-    known = supplied(history=history(started=9, registered=9, ended_early=9))
-    assert main(planned(10, {}, known, {"main": entry(**short)})).present == 10
-
-
-@pytest.mark.parametrize("short", [{"idle_timeout": 60}, {"walltime": "10m"}])
-def test_jobs_that_fail_fast_close_an_entry_whose_glideins_may_end_soon(short):
-    known = supplied(history=history(started=9, registered=9, ended_early=9, jobs_failing=8))
-    assert main(planned(10, {}, known, {"main": entry(**short)})).present == 1
-
-
-def test_a_few_failures_among_many_good_ones_close_nothing():
-    known = supplied(history=history(started=100, registered=80, never_registered=20))
-    assert main(planned(100, {}, known)).present == 100
-
-
-def test_it_reopens_by_itself_as_probes_last():
-    assert main(planned(100, {"running": 1}, black_hole(1, oldest=NOW - 60))).present == 1 + 1
-    assert main(planned(100, {"running": 1}, black_hole(1, oldest=NOW - 900))).present == 1 + 5
-    assert main(planned(100, {"running": 6}, black_hole(6, oldest=NOW - 900))).present == 6 + 25
 
 
 def test_all_shapes_of_an_entry_share_one_probe():
     shapes = {"core": shape(), "large": shape(cpus=8, memory_mb=16000)}
     jobs = [group("a", 10), group("b", 10, cpus=8, memory_mb=16000)]
-    known = supplied(history=history(never_registered=40))
-    result = planned(0, {}, known, {"main": entry(shapes=shapes)}, jobs)
+    result = planned(0, {}, supplied(**BLACK_HOLE), {"main": entry(shapes=shapes)}, jobs)
     assert sum(item.present for item in result["plan"]) == 1
 
 
 # Cancel delay.
 
-
-def wanted(*ages_and_numbers, **more):
-    plans = [dict({"age_s": age, "wanted": number, "running": 0}, **more) for age, number in ages_and_numbers]
-    return supplied(history=history(plans))
-
-
-def test_queued_glideins_that_serve_no_job_keep_their_place_for_a_while():
-    result = planned(2, {"queued": 5}, wanted((900, 5), (300, 5)))
-    assert main(result).present == 5
-    assert main(result).wanted == 2
-    assert "3 queued glideins without a job are kept for up to 600 s" in main(result).reason
-
-
-def test_then_they_go():
-    assert main(planned(2, {"queued": 5}, wanted((900, 5), (590, 2), (300, 2)))).present == 2
+YOUNG = {"queued": 5, "oldest_queued_s": 200}
+# Glideins in the queue, (age, glideins wanted) of earlier plans; glideins that stay for two jobs.
+KEPT = {
+    "wanted until now": ({"queued": 5}, [(900, 5), (300, 5)], 5),
+    "not wanted for so long": ({"queued": 5}, [(900, 5), (590, 2), (300, 2)], 2),
+    "as many as were wanted in that time": ({"queued": 9}, [(900, 9), (590, 4), (300, 3)], 4),
+    "cycles far apart: wanted by the last one": ({"queued": 5}, [(7200, 5), (3600, 5)], 5),
+    "cycles far apart: not wanted by the last one": ({"queued": 5}, [(7200, 5), (3600, 2)], 2),
+    "a short history": (YOUNG, [(100, 2)], 5),
+    "a short history of old glideins": (dict(YOUNG, oldest_queued_s=700), [(100, 2)], 2),
+    "young ones without wanted counts": (dict(YOUNG, oldest_queued_s=300), [(300, None)], 5),
+    "old ones without wanted counts": (dict(YOUNG, oldest_queued_s=900), [(300, None)], 2),
+}
 
 
-def test_only_as_many_are_kept_as_were_wanted_in_that_time():
-    assert main(planned(0, {"queued": 9}, wanted((900, 9), (590, 4), (300, 1)))).present == 4
+def wanted(*ages_and_numbers):
+    return supplied(history=history([{"age_s": age, "wanted": n, "running": 0} for age, n in ages_and_numbers]))
 
 
-def test_where_cycles_are_far_apart_the_last_one_counts():
-    assert main(planned(2, {"queued": 5}, wanted((7200, 5), (3600, 5)))).present == 5
-    assert main(planned(2, {"queued": 5}, wanted((7200, 5), (3600, 2)))).present == 2
-
-
-def test_a_short_history_withdraws_no_young_glideins():
-    young = {"queued": 5, "oldest_queued_s": 200}
-    assert main(planned(2, young, wanted((100, 2)))).present == 5
-    assert main(planned(2, dict(young, oldest_queued_s=700), wanted((100, 2)))).present == 2
-
-
-def test_recent_orders_stay_if_the_history_has_no_wanted_counts():
-    ordered = supplied(history=history([{"age_s": 300, "launched": 3}]))
-    assert main(planned(2, {"queued": 5}, ordered)).present == 5
-    idle = supplied(history=history([{"age_s": 300, "launched": 0}]))
-    assert main(planned(2, {"queued": 5, "oldest_queued_s": 300}, idle)).present == 5
-    assert main(planned(2, {"queued": 5, "oldest_queued_s": 900}, idle)).present == 2
+@pytest.mark.parametrize("have, plans, present", KEPT.values(), ids=KEPT)
+def test_queued_glideins_that_serve_no_job_keep_their_place_for_a_while(have, plans, present):
+    item = main(planned(2, have, wanted(*plans)))
+    assert (item.present, item.wanted) == (present, 2)
 
 
 def test_the_cancel_delay_can_be_switched_off():
-    assert main(planned(2, {"queued": 5}, wanted((900, 5), (300, 5)), cancel_delay_s=0)).present == 2
+    assert main(planned(2, {"queued": 5}, wanted((900, 5), (300, 5)), cancel_delay=0)).present == 2
 
 
 def test_a_paused_pool_skips_the_cancel_delay():
@@ -236,96 +181,74 @@ def three_sites(jobs, bridges, cedar=None, umd=None, leased=0, **guard):
         )
         for name in shapes
     ]
-    options = {"guard": dict({"cancel_delay_s": 0}, **guard)}
+    options = {"guard": dict({"cancel_delay": 0}, **guard)}
     result = make_plan(demand(group(count=jobs, leased=leased)), supply(), sites, NOW, 900, options=options)
     items = {item.site: item for item in result["plan"]}
     return dict(result, items=items, queued={name: items[name].present - items[name].running for name in items})
 
 
-def test_overdue_glideins_do_not_keep_their_jobs_from_other_sites():
-    result = three_sites(100, since((4000, 4)))
-    assert result["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 9}
-    assert "4 queued for more than 10 min serve no job" in result["items"]["Bridges"].reason
-    assert (result["items"]["Bridges"].serves, result["items"]["Bridges"].overdue) == ({}, 4)
-    assert result["unserved"] == []
+FULL_CEDAR = {"queued": 8, "queued_since": [[NOW - 5, 8]]}
+# Jobs, glideins at Bridges, further arguments; queued glideins at Bridges, Cedar and UMD, and jobs that Bridges serves.
+OVERDUE = {
+    "their jobs go to other sites": (100, since((4000, 4)), {}, [4, 8, 9], 0),
+    "within that time": (100, since((600, 4)), {}, [4, 0, 0], 100),
+    "some of them": (100, since((4000, 2), (100, 2)), {}, [4, 8, 3], 44),
+    "no second order for the same jobs": (
+        100,
+        since((4000, 4)),
+        {"cedar": FULL_CEDAR, "umd": {"sick": 100}},
+        [4, 8, 0],
+        0,
+    ),
+    "orders for additional jobs": (200, since((4000, 4)), {}, [8, 8, 10], 88),
+    "they count towards the limits": (1000, since((4000, 9)), {}, [10, 8, 25], 28),
+    "their jobs wait elsewhere": (
+        100,
+        since((4000, 4)),
+        {"cedar": since((300, 8)), "umd": since((300, 9))},
+        [4, 8, 9],
+        0,
+    ),
+    "their jobs start elsewhere": (30, since((4000, 4)), {"cedar": {"running": 8}}, [0, 0, 0], 0),
+    "most of their jobs start elsewhere": (40, since((4000, 4)), {"cedar": {"running": 8}}, [1, 2, 0], 0),
+    "not known to an earlier plan": (0, since((4000, 4)), {"cancel_delay": 600}, [0, 0, 0], 0),
+    "others lease their jobs": (0, since((4000, 4)), {"leased": 100}, [4, 0, 0], 0),
+    "never overdue": (100, since((4000, 4)), {"overdue": 0}, [4, 0, 0], 100),
+}
 
 
-def test_within_that_time_it_does():
-    result = three_sites(100, since((600, 4)))
-    assert result["queued"] == {"Bridges": 4, "Cedar": 0, "UMD": 0}
-    assert (result["items"]["Bridges"].serves, result["items"]["Bridges"].overdue) == ({"a": 100}, 0)
+@pytest.mark.parametrize("jobs, bridges, more, queued, served", OVERDUE.values(), ids=OVERDUE)
+def test_overdue_glideins_serve_no_jobs_and_stay_while_jobs_could_use_them(jobs, bridges, more, queued, served):
+    result = three_sites(jobs, bridges, **more)
+    assert list(result["queued"].values()) == queued
+    assert sum(result["items"]["Bridges"].serves.values()) == served
 
 
-def test_an_entry_with_overdue_glideins_gets_no_second_order_for_the_same_jobs():
-    full = {"queued": 8, "queued_since": [[NOW - 5, 8]]}
-    result = three_sites(100, since((4000, 4)), full, {"sick": 100})
-    assert result["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 0}
-    reasons = {row["reason"]: row["count"] for row in result["unserved"]}
-    (reason,) = reasons
-    assert reasons[reason] == 68
-    assert reason == (
-        "no more glideins where these jobs fit: Cedar/main limit queued 8 reached; UMD/main limit queued 100 reached; "
-        "glideins for these jobs are overdue in the queue of Bridges/main"
-    )
-
-
-def test_an_entry_with_overdue_glideins_gets_orders_for_additional_jobs():
-    assert three_sites(200, since((4000, 4)))["queued"]["Bridges"] == 4 + 4
-    assert three_sites(200, since((4000, 4)))["items"]["Bridges"].serves == {"a": 88}
-
-
-def test_only_overdue_glideins_serve_no_jobs():
-    result = three_sites(100, since((4000, 2), (100, 2)))
-    assert result["items"]["Bridges"].serves == {"a": 44}
-    assert result["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 3}
-
-
-def test_its_jobs_are_leased_where_they_are_placed_and_only_there():
+def test_the_jobs_of_overdue_glideins_are_leased_only_where_they_are_placed():
     requests = three_sites(100, since((4000, 4)))["lease_requests"]
     assert requests == {"Bridges": {"main": {}}, "Cedar": {"main": {"a": 32}}, "UMD": {"main": {"a": 68}}}
 
 
-def test_it_takes_its_place_in_the_limits():
-    assert three_sites(1000, since((4000, 9)))["queued"]["Bridges"] == 10
+def test_unserved_jobs_of_overdue_glideins_have_that_reason():
+    rows = three_sites(100, since((4000, 4)), FULL_CEDAR, {"sick": 100})["unserved"]
+    assert [(row["count"], row["reason"]) for row in rows] == [
+        (
+            68,
+            "no more glideins where these jobs fit: Cedar/main limit queued 8 reached; UMD/main limit queued 100 "
+            "reached; glideins for these jobs are overdue in the queue of Bridges/main",
+        )
+    ]
 
 
-def test_it_stays_while_its_jobs_wait_elsewhere():
-    placed = three_sites(100, since((4000, 4)), since((300, 8)), since((300, 9)))
-    assert placed["queued"] == {"Bridges": 4, "Cedar": 8, "UMD": 9}
-
-
-def test_an_overdue_glidein_is_withdrawn_when_its_jobs_start_elsewhere():
-    started = three_sites(30, since((4000, 4)), {"running": 8})
-    assert started["queued"] == {"Bridges": 0, "Cedar": 0, "UMD": 0}
-    assert three_sites(40, since((4000, 4)), {"running": 8})["queued"]["Bridges"] == 1
-
-
-def test_an_overdue_glidein_is_withdrawn_after_the_cancel_delay():
-    assert three_sites(0, since((4000, 4)), cancel_delay_s=600)["queued"]["Bridges"] == 0
-    known = supplied(shape_name="core", history=history([{"age_s": n, "wanted": 4, "running": 0} for n in (900, 300)]))
+def test_overdue_glideins_without_jobs_stay_for_the_cancel_delay():
+    known = supplied(history=history([{"age_s": n, "wanted": 4, "running": 0} for n in (900, 300)]))
     assert main(planned(0, since((4000, 4)), known)).present == 4
-
-
-def test_it_stays_while_others_lease_its_jobs():
-    assert three_sites(0, since((4000, 4)), leased=100)["queued"] == {"Bridges": 4, "Cedar": 0, "UMD": 0}
-
-
-def test_glideins_are_counted_on_for_ever_without_it():
-    assert three_sites(100, since((4000, 4)), overdue_s=0)["queued"] == {"Bridges": 4, "Cedar": 0, "UMD": 0}
 
 
 def test_overdue_glideins_serve_no_jobs_while_a_doubtful_jump_is_ignored():
     result = planned(50000, since((4000, 4), (100, 2)), history_of_demand=[(NOW - 300, 90)])
     assert main(result).present == 6
     assert main(result).serves == {"a": 2}
-
-
-def test_a_queue_without_times_uses_its_oldest_job():
-    # The oldest glidein is overdue; the others may be younger.
-    assert main(planned(5, {"queued": 5, "oldest_queued_s": 601})).overdue == 1
-    assert main(planned(5, {"queued": 5, "oldest_queued_s": 600})).overdue == 0
-    told = supplied(history=history([{"age_s": 900, "launched": 3}, {"age_s": 300, "launched": 2}]))
-    assert main(planned(5, {"queued": 5, "oldest_queued_s": 901}, told)).overdue == 3
 
 
 # Glideins that run and never register.
@@ -366,8 +289,8 @@ def test_they_are_unproven_and_take_their_place_in_the_limits():
 
 
 def test_at_an_entry_that_fails_they_are_the_probe():
-    assert main(planned(100, running((4000, 2)), black_hole())).present == 2
-    assert main(planned(100, running((4000, 2)), black_hole())).serves == {}
+    assert main(planned(100, running((4000, 2)), supplied(**BLACK_HOLE))).present == 2
+    assert main(planned(100, running((4000, 2)), supplied(**BLACK_HOLE))).serves == {}
 
 
 def test_an_entry_with_overdue_glideins_and_a_limit_does_not_claim_that_no_job_is_left():

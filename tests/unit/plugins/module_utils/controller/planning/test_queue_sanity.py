@@ -31,17 +31,6 @@ def planned(have, *reports, registered=0, jobs=50, entries=None, supply_age_s=10
     return result, next(item for item in result["plan"] if item.entry == "main")
 
 
-def test_an_empty_queue_after_a_full_one_orders_nothing_and_gives_the_reason():
-    result, item = planned({}, FIELD_TRIAL, registered=4)
-    why = (
-        "the queue shows only 0 glideins, but by earlier reports 7 should be there: "
-        "nothing is ordered until 2 cycles confirm it"
-    )
-    assert item.present == 0
-    assert why in item.reason
-    assert result["notes"] == [f"lab: {why}"]
-
-
 FULL = dict(FIELD_TRIAL, queued=0, running=100, registered=100)
 UNREGISTERED = dict(NOTHING, registered=0)
 
@@ -51,6 +40,7 @@ def at(report, age_s):
 
 
 QUEUES = {
+    "empty after a full one": ({}, [FIELD_TRIAL], {"registered": 4}, False),
     "missing for one cycle": ({}, [at(FIELD_TRIAL, 600), UNREGISTERED], {}, False),
     "missing for two cycles": ({}, [at(FIELD_TRIAL, 900), at(UNREGISTERED, 600), UNREGISTERED], {}, True),
     "launched after the report": ({}, [dict(UNREGISTERED, launched=6)], {}, False),

@@ -76,32 +76,28 @@ def test_withdrawn_glideins_of_an_entry_that_fails_have_its_limit_as_reason():
     )
 
 
-@pytest.mark.parametrize(
-    "queued, words",
-    [(1, "1 queued, 1 of them to cancel (no job needs it)"), (2, "2 queued, 2 of them to cancel (no job needs them)")],
-)
-def test_glideins_to_cancel(queued, words):
-    assert reason(0, {"queued": queued}, cancel_delay_s=0).endswith(words)
+NO_DELAY = {"cancel_delay": 0}
+SILENT = {"failed": [{"name": "ap"}], **NO_DELAY}
+LATE = [NOW - 4000, 1]
 
 
 @pytest.mark.parametrize(
-    "queued, words",
-    [(1, "1 queued glidein without a job is kept"), (2, "2 queued glideins without a job are kept")],
-)
-def test_glideins_that_are_kept_for_a_while(queued, words):
-    assert f"; {words} for up to 600 s" in reason(0, {"queued": queued, "oldest_queued_s": 9})
-
-
-@pytest.mark.parametrize("queued, are", [(1, "is"), (2, "are")])
-def test_glideins_that_are_kept_while_a_schedd_is_silent(queued, are):
-    text = reason(0, {"queued": queued}, failed=["ap"], cancel_delay_s=0)
-    assert f", {queued} that no job needs {are} kept because schedds did not answer: ap" in text
-
-
-@pytest.mark.parametrize("queued, serve", [(1, "serves"), (2, "serve")])
-def test_overdue_glideins(queued, serve):
-    text = reason(9, {"queued": queued, "queued_since": [[NOW - 4000, queued]]})
-    assert f"; {queued} queued for more than 10 min {serve} no job" in text
+    "jobs, have, more, words",
+    [
+        (0, {"queued": 1}, NO_DELAY, ", 1 queued, 1 of them to cancel (no job needs it)"),
+        (0, {"queued": 2}, NO_DELAY, ", 2 queued, 2 of them to cancel (no job needs them)"),
+        (0, {"queued": 1, "oldest_queued_s": 9}, {}, "; 1 queued glidein without a job is kept for up to 600 s"),
+        (0, {"queued": 2, "oldest_queued_s": 9}, {}, "; 2 queued glideins without a job are kept for up to 600 s"),
+        (0, {"queued": 1}, SILENT, ", 1 that no job needs is kept because schedds did not answer: ap"),
+        (0, {"queued": 2}, SILENT, ", 2 that no job needs are kept because schedds did not answer: ap"),
+        (9, {"queued": 1, "queued_since": [LATE]}, {}, "; 1 queued for more than 10 min serves no job"),
+        (9, {"queued": 2, "queued_since": [LATE, LATE]}, {}, "; 2 queued for more than 10 min serve no job"),
+        (0, {"sick": 2, "sick_reasons": ["AssocGrpCPUMinutesLimit", "JobHeldUser"]}, {},
+         "; 2 sick (AssocGrpCPUMinutesLimit, JobHeldUser)"),
+    ],
+)  # fmt: skip
+def test_glideins_that_are_cancelled_kept_or_sick(jobs, have, more, words):
+    assert words in reason(jobs, have, **more)
 
 
 @pytest.mark.parametrize(
