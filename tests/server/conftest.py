@@ -14,8 +14,7 @@ from glidein_demand import config
 from glidein_demand.pool import queries
 from glidein_demand.pool.demand import group_id
 from glidein_demand.upkeep import Upkeep
-from glidein_demand.web.app import create_app
-from glidein_demand.web.current import EXTENSION
+from glidein_demand.web.app import EXTENSION, create_app
 
 from databases import SERVER, database, database_url, empty_database, new_database_url
 
@@ -54,6 +53,16 @@ def job_row(expressions="", **values):
     return ad
 
 
+def factory(**values):
+    """Return the ad of a running job factory of HTCondor 23.9: 100 jobs, 5 of them materialized."""
+    ad = classad2.ClassAd("[RequestMemory = RequestCpus * 1000; RequestCpus = 2; RequestDisk = 1024]")
+    ad.update({
+        "ClusterId": 12, "JobUniverse": 5, "User": "alice@pool", "TotalSubmitProcs": 100, "JobFactoryTotalProcs": 100,
+        "JobMaterializeNextProcId": 5, "JobFactoryPaused": 0, "JobMaterializeLimit": 100, "JobsPresent": 5, **values,
+    })  # fmt: skip
+    return ad
+
+
 def group(count=1, users=None, first_job="1.0", **changes):
     """Return a demand group as jobs.demand_groups makes it."""
     asked = {
@@ -64,9 +73,9 @@ def group(count=1, users=None, first_job="1.0", **changes):
     return {"id": group_id(asked), "count": count, **asked, "first_job": first_job, "users": users}
 
 
-def demand_answer(groups=(), unreadable=(), by_requirements=False, **limit):
+def demand_answer(groups=(), unreadable=(), by_requirements=False, **others):
     """Return the result of the query for a schedd's demand (query_handlers.read_demand)."""
-    return {"groups": list(groups), "unreadable": list(unreadable), "by_requirements": by_requirements, **limit}
+    return {"groups": list(groups), "unreadable": list(unreadable), "by_requirements": by_requirements, **others}
 
 
 def slot(name="slot1@glidein_1@node1", **changes):

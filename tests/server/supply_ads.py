@@ -7,7 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import classad2
-from glidein_demand.pool import free_slots, supply
+from glidein_demand.pool import supply
+from glidein_demand.pool.slots import update_slot_states
 
 from conftest import NOW
 
@@ -25,10 +26,6 @@ NEGOTIATOR = {
 
 def recorded_ads():
     return [classad2.ClassAd(f"[{text.strip()}]".replace("\n", ";\n")) for text in RECORDED.strip().split("\n\n")]
-
-
-def recorded_slot():
-    return recorded_ads()[0]
 
 
 class Collector:
@@ -49,18 +46,22 @@ class Collector:
         return found
 
 
+def supply_query(**changes):
+    """Return the query of a refresh for the pool's machines."""
+    state = {"slot_states": {}, "token_sites": [], "sampled": []}
+    return {"type": "supply", "collector": "", "now": NOW, "vo": "", "token_vos": {}, **state, **changes}
+
+
 def pool_of(slots, token_sites=()):
     return supply.classify_slots(slots, token_sites)
 
 
-def summary(slots, negotiators=(), slot_states=None, now=NOW):
-    """Return the summary of one reading; by default the server has recorded no slots before."""
+def summary(slots, negotiators=()):
+    """Return the summary of the first reading."""
     slots = list(slots)
-    slot_states = free_slots.update_slot_states({}, slots) if slot_states is None else slot_states
-    return supply.summarise(pool_of(slots), negotiators, slot_states, now)
+    return supply.summarise(pool_of(slots), negotiators, update_slot_states({}, slots), NOW)
 
 
 def only_entry(*slots, **reading):
-    entries = summary(slots, **reading)["entries"]
-    assert len(entries) == 1
-    return entries[0]
+    (entry,) = summary(slots, **reading)["entries"]
+    return entry

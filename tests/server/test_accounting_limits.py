@@ -5,7 +5,7 @@
 import pytest
 from glidein_demand import result_cache
 from glidein_demand.pool import accounting_limits, demand, jobs
-from glidein_demand.pool.query_results import QueryResults, ScheddResult, ScheddState
+from glidein_demand.pool.pool_state import QueryResults, ScheddState
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,13 +31,13 @@ def read(*priorities, in_use=(), **changed):
     return accounting_limits.read(priorities, {**CONFIGURED, **changed}, in_use)
 
 
-def startable(groups, known):
-    found = accounting_limits.apply(groups, known)
-    return [(row["count"], row.get("over_limit", 0)) for row in found]
-
-
 def licensed(text, count=5, **changes):
     return group(count, attributes={"ConcurrencyLimits": text}, **changes)
+
+
+def of(name, **changes):
+    """Return a group of five jobs with this AccountingGroup."""
+    return {**group(5, **changes), "accounting_group": name}
 
 
 def test_a_concurrency_limit_of_zero_permits_no_job_and_is_the_reason():
@@ -46,78 +46,44 @@ def test_a_concurrency_limit_of_zero_permits_no_job_and_is_the_reason():
     assert row["limited_by"] == {"concurrency limit xlic: 0, 0 in use": 5}
 
 
-def test_the_usage_of_running_jobs_is_subtracted_from_a_concurrency_limit():
-    assert startable([licensed("ylic")], read(in_use=["ylic:2", "other"])) == [(1, 4)]
+PHYS = [accounting_group("group_phys", used=1.0), accounting_group("group_phys.sub", used=1.0)]
 
 
-def test_a_job_may_use_more_than_one_of_a_limit():
-    assert startable([licensed("ylic:2")], read()) == [(1, 4)]
-
-
-def test_of_several_limits_of_a_job_the_closest_counts():
-    assert startable([licensed("ylic,xlic")], read()) == [(0, 5)]
-
-
-def test_a_limit_permits_the_oldest_jobs_first():
-    old, young = licensed("ylic", 2, first_job="7.0"), licensed("ylic", 5, first_job="8.0", cpus=2)
-    assert startable([young, old], read()) == [(2, 0), (1, 4)]
-
-
-def test_a_limit_that_is_not_configured_has_the_default():
-    assert startable([licensed("large.one"), licensed("small.one")], read()) == [(4, 1), (5, 0)]
-    assert startable([licensed("nolic")], read(CONCURRENCY_LIMIT_DEFAULT="1")) == [(1, 4)]
-
-
-def test_a_ceiling_counts_cores_that_are_left():
-    known = read(user("alice@pool", ceiling=10, used=2.0), user("bob@pool"))
-    assert startable([group(5, cpus=3, first_job="1.0"), group(9, users={"bob@pool": 9}, first_job="2.0")], known) == [
-        (2, 3),
-        (9, 0),
-    ]
-
-
-def test_a_ceiling_of_zero_is_a_limit_and_a_negative_one_is_not():
-    assert startable([group(5)], read(user("alice@pool", ceiling=0))) == [(0, 5)]
-    assert startable([group(5)], read(user("alice@pool", ceiling=-1))) == [(5, 0)]
-
-
-def test_a_static_quota_holds_for_the_whole_tree_of_the_group():
-    known = read(accounting_group("group_phys", used=1.0), accounting_group("group_phys.sub", used=1.0))
-    sub = {**group(5, first_job="1.0"), "accounting_group": "group_phys.sub.bob"}
-    other = {**group(5, first_job="2.0", cpus=2), "accounting_group": "group_phys.carol"}
-    assert startable([sub, other], known) == [(1, 4), (1, 4)]
-
-
-@pytest.mark.parametrize("name", ["GROUP_ACCEPT_SURPLUS", "GROUP_AUTOREGROUP", "GROUP_ACCEPT_SURPLUS_group_phys"])
-def test_a_group_that_may_use_surplus_has_no_limit(name):
-    known = read(accounting_group("group_phys"), **{name: "true"})
-    assert startable([{**group(5), "accounting_group": "group_phys.bob"}], known) == [(5, 0)]
-
-
-def test_a_dynamic_quota_of_an_empty_pool_is_not_a_limit():
-    """Assert that the quota, a share of the pool's cores, does not exclude all glideins from an empty pool."""
-    known = read(accounting_group("group_dyn"))
-    assert startable([{**group(5), "accounting_group": "group_dyn.bob"}], known) == [(5, 0)]
-
-
-def test_the_ceiling_is_that_of_the_submitter_in_its_accounting_group():
-    known = read(user("group_dyn.bob@pool", ceiling=1), user("alice@pool", ceiling=0))
-    assert startable([{**group(5), "accounting_group": "group_dyn.bob"}], known) == [(1, 4)]
-
-
-def test_without_an_answer_of_the_negotiator_there_is_no_limit():
-    assert startable([licensed("xlic")], None) == [(5, 0)]
+@pytest.mark.parametrize(
+    ("groups", "known", "counts"),
+    [
+        # The usage of running jobs is subtracted; a job may use more than one; the closest of several limits counts.
+        ([licensed("ylic")], read(in_use=["ylic:2", "other"]), [(1, 4)]),
+        ([licensed("ylic:2")], read(), [(1, 4)]),
+        ([licensed("ylic,xlic")], read(), [(0, 5)]),
+        # A limit permits the oldest jobs first.
+        ([licensed("ylic", first_job="8.0", cpus=2), licensed("ylic", 2, first_job="7.0")], read(), [(2, 0), (1, 4)]),
+        # A limit that is not configured has the default.
+        ([licensed("large.one"), licensed("small.one")], read(), [(4, 1), (5, 0)]),
+        ([licensed("nolic")], read(CONCURRENCY_LIMIT_DEFAULT="1"), [(1, 4)]),
+        # A ceiling counts cores; zero is a ceiling, and a negative one is none.
+        ([group(5, cpus=3, first_job="1.0"), group(9, users={"bob@pool": 9}, first_job="2.0")],
+         read(user("alice@pool", ceiling=10, used=2.0), user("bob@pool")), [(2, 3), (9, 0)]),
+        ([group(5)], read(user("alice@pool", ceiling=0)), [(0, 5)]),
+        ([group(5)], read(user("alice@pool", ceiling=-1)), [(5, 0)]),
+        ([of("group_dyn.bob")], read(user("group_dyn.bob@pool", ceiling=1), user("alice@pool", ceiling=0)), [(1, 4)]),
+        # A static quota holds for the whole tree of the group, unless the group may use surplus.
+        ([of("group_phys.sub.bob"), of("group_phys.carol", first_job="2.0", cpus=2)], read(*PHYS), [(1, 4), (1, 4)]),
+        *(([of("group_phys.bob")], read(accounting_group("group_phys"), **{name: "true"}), [(5, 0)])
+          for name in ("GROUP_ACCEPT_SURPLUS", "GROUP_AUTOREGROUP", "GROUP_ACCEPT_SURPLUS_group_phys")),
+        # A dynamic quota is a share of the pool's cores, which must not exclude all glideins from an empty pool.
+        ([of("group_dyn.bob")], read(accounting_group("group_dyn")), [(5, 0)]),
+        # The negotiator did not answer.
+        ([licensed("xlic")], None, [(5, 0)]),
+    ],
+)  # fmt: skip
+def test_jobs_beyond_a_limit_are_not_demand(groups, known, counts):
+    found = accounting_limits.apply(groups, known)
+    assert [(row["count"], row.get("over_limit", 0)) for row in found] == counts
 
 
 def test_only_settings_of_limits_are_fetched():
-    names = [
-        "XLIC_LIMIT",
-        "GROUP_QUOTA_group_a",
-        "concurrency_limit_default_x",
-        "GROUP_ACCEPT_SURPLUS_a",
-        "LOG",
-        "HOSTS",
-    ]
+    names = ["XLIC_LIMIT", "GROUP_QUOTA_a", "concurrency_limit_default_x", "GROUP_ACCEPT_SURPLUS_a", "LOG", "HOSTS"]
     assert [name for name in names if accounting_limits.is_setting(name)] == names[:4]
 
 
@@ -145,7 +111,7 @@ def test_jobs_with_concurrency_limits_are_a_group_of_their_own():
 
 
 def answers(groups, known):
-    return QueryResults([ScheddState("cm", 100, ScheddResult.of([demand_answer(groups)]))], 0, known)
+    return QueryResults([ScheddState.of("cm", 100, [demand_answer(groups)])], 0, known)
 
 
 def test_only_callers_with_a_token_get_the_reasons_of_limits():

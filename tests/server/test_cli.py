@@ -66,21 +66,14 @@ def one_line(answer):
 
 def test_pausing_and_resuming(run, database, monkeypatch):
     monkeypatch.setenv("SUDO_USER", "ada")
-    assert run("pause", "--reason", "disks full")[0] == 0
-    state = Pause(database).state()
-    assert (state["paused"], state["reason"], state["by"]) == (True, "disks full", "ada")
-    status, out, err = run("resume")
-    assert (status, out, err) == (0, "resumed: leases are granted\n", "")
-    assert Pause(database).state()["paused"] is False
-
-
-def test_the_state_of_the_pause_is_shown_as_json(run, database, monkeypatch):
-    monkeypatch.setenv("SUDO_USER", "ada")
     off = {"paused": False, "since": None, "reason": "", "by": ""}
     assert json.loads(run("pause", "--show")[1]) == off
-    run("pause", "--reason", "disks full")
-    shown = json.loads(run("pause", "--show")[1])
-    assert shown == {**off, "paused": True, "since": shown["since"], "reason": "disks full", "by": "ada"}
+    assert run("pause", "--reason", "disks full")[0] == 0
+    state = Pause(database).state()
+    assert json.loads(run("pause", "--show")[1]) == state
+    assert state == {"paused": True, "since": state["since"], "reason": "disks full", "by": "ada"}
+    assert run("resume") == (0, "resumed: leases are granted\n", "")
+    assert Pause(database).state() == off
 
 
 @pytest.mark.parametrize("reason", ["two\nlines", "x" * 301, "\x1b[31m"])
@@ -110,16 +103,12 @@ def test_a_supplied_token_is_set_once_and_is_not_printed(run, database):
     secret = SECRETS["A"].encode()
     assert run("token", "set", "PSC", "--check", stdin=secret) == (0, '{"change": "created"}\n', "")
     assert Tokens(database).identify(SECRETS["A"]) is None
-    assert run("token", "set", "PSC", stdin=secret + b"\n") == (0, '{"change": "created"}\n', "")
-    assert Tokens(database).identify(SECRETS["A"]) == Token("PSC", "site")
-    assert run("token", "set", "PSC", stdin=secret) == (0, '{"change": ""}\n', "")
-    assert run("token", "set", "PSC", "--reader", stdin=secret) == (0, '{"change": "changed"}\n', "")
-    assert Tokens(database).identify(SECRETS["A"]) == Token("PSC", "reader")
-    assert run("token", "set", "PSC", stdin=SECRETS["B"].encode()) == (0, '{"change": "changed"}\n', "")
-    assert Tokens(database).identify(SECRETS["A"]) is None
+    for options, change, kind in (([], "created", "site"), ([], "", "site"), (["--reader"], "changed", "reader")):
+        assert run("token", "set", "PSC", *options, stdin=secret + b"\n") == (0, f'{{"change": "{change}"}}\n', "")
+        assert Tokens(database).identify(SECRETS["A"]) == Token("PSC", kind)
 
 
-@pytest.mark.parametrize("stdin", [b"short", b"\xff" * 20, b"with blanks in the middle", b""])
+@pytest.mark.parametrize("stdin", [b"short", b"\xff" * 20, b""])
 def test_an_invalid_token_is_refused_and_not_quoted(run, database, stdin):
     line = one_line(run("token", "set", "PSC", stdin=stdin))
     assert "ASCII characters" in line
@@ -130,23 +119,15 @@ def test_an_invalid_token_is_refused_and_not_quoted(run, database, stdin):
 def test_the_list_has_no_secret_and_fits_a_terminal(run, database):
     names = ["N" * 64, "PSC"]
     secrets = [run("token", "create", name)[1].strip() for name in names]
-    known = Tokens(database)
-    known.identify(secrets[1])
-    known.store_uses()
     status, out, err = run("token", "list")
     lines = out.splitlines()
     assert (status, err) == (0, "")
     assert lines[0].split() == ["NAME", "KIND", "ORIGIN", "CREATED", "USED"]
-    assert [line.split()[0] for line in lines[1:]] == names
-    assert [line.split()[-1] for line in lines[1:]] == ["never", "h"]
-    assert max(map(len, lines)) <= 100
+    assert [(line.split()[0], line.split()[-1]) for line in lines[1:]] == [(name, "never") for name in names]
     rows = json.loads(run("token", "list", "--json")[1])
     assert [row["name"] for row in rows] == names
     assert set(rows[0]) == {"name", "kind", "origin", "created", "last_used"}
     assert not any(secret in out + json.dumps(rows) for secret in secrets)
-
-
-def test_the_widest_table_still_fits():
     row = {"name": "N" * 64, "kind": "reader", "origin": "command", "created": NOW}
     table = cli.token_table([{**row, "last_used": used} for used in (None, 0, NOW, NOW - 999 * 86400)], NOW)
     assert max(map(len, table.splitlines())) <= 100
@@ -155,15 +136,11 @@ def test_the_widest_table_still_fits():
 
 def test_tokens_of_the_role_come_from_stdin(run, database):
     assert run("token", "sync", stdin=SECRETS) == (0, '{"created": ["A", "B"], "changed": [], "revoked": []}\n', "")
-    assert Tokens(database).identify(SECRETS["A"]) == Token("A", "site")
     assert [row["origin"] for row in Tokens(database).rows()] == ["role", "role"]
-    assert json.loads(run("token", "sync", stdin=SECRETS)[1]) == {"created": [], "changed": [], "revoked": []}
-    expected = {"created": [], "changed": ["A"], "revoked": ["B"]}
-    wanted = {"A": SECRETS["B"]}
-    assert json.loads(run("token", "sync", "--check", stdin=wanted)[1]) == expected
-    assert Tokens(database).identify(SECRETS["A"]) == Token("A", "site")
-    assert json.loads(run("token", "sync", stdin=wanted)[1]) == expected
-    assert Tokens(database).identify(SECRETS["A"]) is None
+    expected = '{"created": [], "changed": ["A"], "revoked": ["B"]}\n'
+    for options, left in ((["--check"], "A"), ([], None)):
+        assert run("token", "sync", *options, stdin={"A": SECRETS["B"]}) == (0, expected, "")
+        assert Tokens(database).identify(SECRETS["A"]) == (left and Token(left, "site"))
 
 
 def test_lease_limits_of_the_role_come_from_stdin(run, database):
@@ -185,12 +162,9 @@ def test_lease_limits_of_the_role_come_from_stdin(run, database):
         (b"\xff\xfe", "must be JSON"),
         (b"[" * 100_000, "must be JSON"),
         (b'["correct-horse-battery"]', "must be a JSON object"),
-        (b"[]", "must be a JSON object"),
         (b'"correct-horse-battery"', "must be a JSON object"),
         (b'{"A": "correct-horse-battery-A", "A": "correct-horse-battery-B"}', "has a site twice"),
         (b'{"A": {"b": "correct-horse-battery"}}', "the token of A is invalid"),
-        (b'{"A": ["correct-horse-battery"]}', "the token of A is invalid"),
-        (b'{"A": "correct horse battery"}', "the token of A is invalid"),
         (b'{"A b": "correct-horse-battery"}', "'A b' is not a valid name"),
     ],
 )
@@ -238,64 +212,61 @@ def test_the_error_of_a_newer_database_is_one_line(run, database, config):
 # Tests of files are about SQLite, whatever database the other tests use.
 
 
-def settings_in(folder, extra="", state=None):
+def settings_in(folder, extra=""):
     """Write a configuration whose database is in `folder`/state; return its path."""
-    state = state or folder / "state"
     path = folder / "config.toml"
-    path.write_text(f"{extra}\nstate.database = 'sqlite:///{state}/state.db'\n")
+    path.write_text(f"{extra}\nstate.database = 'sqlite:///{folder}/state/state.db'\n")
     return path
 
 
-def answer(*words, **options):
-    done = subprocess.run(
-        [*COMMAND, *map(str, words)], capture_output=True, text=True, timeout=120, check=False, **options
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-def answer_as(user, *words, **options):
-    """Run a command as this user (an entry of /etc/passwd) or as root (None); return (exit status, stdout, stderr)."""
-    command = [sys.executable, "-c", READ_AHEAD, f"{user.pw_uid} {user.pw_gid}" if user else ""]
+def answer(*words, command=COMMAND, **options):
+    """Run a command; return (exit status, stdout, stderr)."""
     done = subprocess.run(
         [*command, *map(str, words)], capture_output=True, text=True, timeout=120, check=False, **options
     )
     return done.returncode, done.stdout, done.stderr
 
 
-def test_check_makes_no_database_and_prints_nothing(tmp_path):
+def answer_as(user, *words, **options):
+    """Run a command as this user (an entry of /etc/passwd) or as root (None)."""
+    command = [sys.executable, "-c", READ_AHEAD, f"{user.pw_uid} {user.pw_gid}" if user else ""]
+    return answer(*words, command=command, **options)
+
+
+@pytest.mark.parametrize(
+    ("words", "out"),
+    [
+        (["check"], ""),
+        (["pause", "--show"], '{"paused": false, "since": null, "reason": "", "by": ""}\n'),
+        (["token", "sync", "--check"], '{"created": ["A", "B"], "changed": [], "revoked": []}\n'),
+        (["token", "set", "PSC", "--check"], '{"change": "created"}\n'),
+        (["lease-limits", "--check"], '{"changed": ["A"], "removed": []}\n'),
+    ],
+)
+def test_what_only_reads_makes_no_database(tmp_path, words, out):
     (tmp_path / "state").mkdir()
-    assert answer("check", "--config", settings_in(tmp_path, "pool.constraint = 'WantX == 1'")) == (0, "", "")
+    stdin = {"sync": json.dumps(SECRETS), "set": SECRETS["A"]}.get(words[1] if words[1:] else "", '{"A": 1}')
+    path = settings_in(tmp_path, "pool.constraint = 'WantX == 1'")
+    assert answer("--config", path, *words, input=stdin) == (0, out, "")
     assert list((tmp_path / "state").iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("extra", "words"),
+    ("toml", "words"),
     [
         ("pool.constraint = 'WantX =='", "pool.constraint = 'WantX =='"),
         ("server.port = 0", "server.port = 0"),
+        ("state.database = 'postgres://user:secret@host/d'", "state.database: "),
+        ("pool.constrain = ''", "pool.constrain: unknown setting; did you mean pool.constraint?"),
     ],
 )
-def test_check_reports_an_invalid_configuration(tmp_path, extra, words):
-    (tmp_path / "state").mkdir()
-    path = settings_in(tmp_path, extra)
-    line = one_line(answer("check", "--config", path))
-    assert f"{path}: " in line
-    assert words in line
-
-
-def test_check_reports_an_invalid_database_url(tmp_path):
+def test_check_reports_an_invalid_configuration_of_a_file_or_of_standard_input(tmp_path, toml, words):
     path = tmp_path / "config.toml"
-    path.write_text("state.database = 'postgres://user:secret@host/d'\n")
-    line = one_line(answer("check", "--config", path))
-    assert f"{path}: state.database: " in line and "secret" not in line
-
-
-def test_a_configuration_from_standard_input_is_checked(tmp_path):
-    (tmp_path / "state").mkdir()
-    text = settings_in(tmp_path).read_text()
-    assert answer("check", "--config", "-", input=text) == (0, "", "")
-    line = one_line(answer("check", "--config", "-", input=f"{text}pool.constrain = ''\n"))
-    assert line == "glidein-demand: -: pool.constrain: unknown setting; did you mean pool.constraint?\n"
+    path.write_text(toml)
+    for name in (path, "-"):
+        line = one_line(answer("check", "--config", name, input=toml))
+        assert line.startswith(f"glidein-demand: {name}: {words}")
+        assert "secret" not in line
 
 
 @pytest.mark.parametrize("command", [["pause"], ["token", "list"], ["serve"]])
@@ -304,13 +275,6 @@ def test_the_error_of_a_missing_database_directory_is_one_line(tmp_path, command
     assert status == (1 if command == ["serve"] else 2)
     line = one_line((2, out, err))
     assert "state.database: cannot be used: [Errno 2] No such file or directory" in line
-
-
-def test_checking_tokens_makes_no_database(tmp_path):
-    (tmp_path / "state").mkdir()
-    done = answer("--config", settings_in(tmp_path), "token", "sync", "--check", input=json.dumps(SECRETS))
-    assert done == (0, '{"created": ["A", "B"], "changed": [], "revoked": []}\n', "")
-    assert list((tmp_path / "state").iterdir()) == []
 
 
 @pytest.fixture

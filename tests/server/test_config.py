@@ -41,6 +41,11 @@ def test_a_reading_is_stale_after_three_missed_refreshes_but_not_within_a_minute
         ({"pool": {"token_vos": ["cms"]}}, ["pool.token_vos = ['cms']", "table of"]),
         ({"state": {"keep_history_days": 7.5}}, ["state.keep_history_days = 7.5", "Expected `int`"]),
         ({"pool": {"constraint": "a\nb"}}, ["pool.constraint", "ClassAd expression"]),
+        ({"metrics": {"graphite_server": "graphite:2003"}}, ["name or address of a host"]),
+        ({"metrics": {"graphite_server": "http://graphite"}}, ["name or address of a host"]),
+        ({"metrics": {"graphite_server": 2003}}, ["name or address of a host"]),
+        ({"metrics": {"graphite_port": 0}}, [">= 1"]),
+        *(({"metrics": {"graphite_prefix": prefix}}, ["separated by dots"]) for prefix in ("", "a..b", "a b", "a\n")),
     ],
 )
 def test_an_error_names_setting_value_and_allowed_values_in_one_line(data, words):
@@ -49,6 +54,11 @@ def test_an_error_names_setting_value_and_allowed_values_in_one_line(data, words
     message = str(caught.value)
     assert "\n" not in message
     assert [word for word in words if word not in message] == []
+
+
+@pytest.mark.parametrize("host", ["graphite", "graphite.example.org", "127.0.0.1", "2001:db8::1", "::1"])
+def test_the_graphite_server_is_a_host(host):
+    assert settings(metrics={"graphite_server": host}).metrics.graphite_server == host
 
 
 def test_a_file_that_is_missing_or_no_toml_is_named(tmp_path):

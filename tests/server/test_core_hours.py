@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 
 import classad2
 import pytest
-from glidein_demand.pool import job_cores, queries, supply
+from glidein_demand.pool import supply
 from glidein_demand.store import core_hours as core_hours_module
 from glidein_demand.store.core_hours import (
     DAY,
@@ -27,8 +27,8 @@ from glidein_demand.web import metrics, usage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import NOW, TOKEN, Service, settings, site_report, slot
-from supply_ads import Collector, recorded_ads
+from conftest import NOW, TOKEN, Service, site_report, slot
+from supply_ads import Collector, recorded_ads, supply_query
 from test_metrics import samples
 
 
@@ -239,7 +239,7 @@ def test_claimed_slots_count_for_their_user_and_project():
         claimed(owner="x" * 500, SlotType="Static"),
         claimed(State="Unclaimed"),
     ]
-    assert job_cores.claimed_cores({key: slots}, others=7) == [
+    assert supply.job_cores({key: slots}, others=7) == [
         [OTHER_MACHINES, "", "", "", "", "", 7],
         ["PSC", "RM", "node", "", "", "", 2],
         ["PSC", "RM", "node", "alice@pool", "", "", 2],
@@ -250,13 +250,13 @@ def test_claimed_slots_count_for_their_user_and_project():
 
 def test_the_vo_of_a_job_is_that_of_its_proxy_then_of_its_token_then_of_the_pool():
     issuer = "https://tokens.example.org/"
-    query = queries.supply_query(settings(pool={"vo": "lab", "token_vos": {issuer: "icecube"}}), NOW, {})
     slots = [
         claimed(x509UserProxyVOName="cms", AuthTokenIssuer=issuer),
         claimed(AuthTokenIssuer=issuer, cpus=3),
         claimed(AuthTokenIssuer="https://other.example.org/", cpus=4),
         claimed(x509UserProxyVOName="bad\nname", cpus=5),
     ]
+    query = supply_query(vo="lab", token_vos={issuer: "icecube"})
     result = supply.read(query, Collector(*map(classad2.ClassAd, slots)))
     assert {row[5]: row[6] for row in result["job_cores"]} == {"cms": 2, "icecube": 3, "lab": 9}
 
@@ -303,13 +303,12 @@ def test_invented_entries_of_a_site_are_bounded_and_make_no_rows_of_the_supply(s
      ("physics.cms.alice.b@pool", "physics.cms"), ("physics.prod", "physics"), ("physics", "physics")],
 )  # fmt: skip
 def test_the_project_is_the_group_of_the_accounting_group(group, project):
-    assert job_cores.project_of(group, "alice.b@pool") == project
+    assert supply.project_of(group, "alice.b@pool") == project
 
 
 def test_recorded_ads_have_the_users_of_their_jobs():
-    result = supply.read({"now": NOW}, Collector(*recorded_ads()))
+    result = supply.read(supply_query(), Collector(*recorded_ads()))
     assert [row[3:] for row in result["job_cores"]] == [["alice@cm", "", "", 1]]
-    assert "job_cores" in supply.INTERNAL_KEYS
 
 
 @pytest.fixture

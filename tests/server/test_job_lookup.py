@@ -12,8 +12,7 @@ from glidein_demand.pool.queries import QueryError, demand_queries
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import NOW, TOKEN, job_row, settings
-from test_late_materialization import factory
+from conftest import NOW, TOKEN, factory, job_row, settings
 
 # As `condor_q -long` of HTCondor 23.9.6 prints it, without attributes that no test reads.
 HELD = """[
@@ -47,8 +46,7 @@ def query(cluster=12, proc=0, **pool):
     return {**demand_queries(settings(pool=pool), schedd, False)[0], "cluster": cluster, "proc": proc}
 
 
-def facts(*ads, **options):
-    factories = options.pop("factories", ())
+def facts(*ads, factories=(), **options):
     return job_facts.read(query(**options), Queue(*ads, factories=factories))["facts"]
 
 
@@ -76,19 +74,27 @@ def test_the_group_has_the_id_under_which_the_demand_counts_the_job():
     assert facts(ad)["group"]["id"] == counted["id"]
 
 
-def test_an_unknown_job_has_no_facts():
-    assert facts(idle(), cluster=13) is None
-    assert facts(idle(), proc=1) is None
+@pytest.mark.parametrize("job", [{"cluster": 13}, {"proc": 1}])
+def test_an_unknown_job_has_no_facts(job):
+    assert facts(idle(), **job) is None
 
 
-def test_a_job_that_is_not_materialized_yet_has_the_group_of_its_factory():
-    found = facts(factories=[factory()], proc=50)
-    assert (found["place"], found["status"], found["group"]["cpus"]) == ("factory", 1, 2)
-    # Its values are the first item's.
-    of_items = facts(factories=[factory(JobMaterializeItemsFile="/spool/12/condor_submit.12.items")], proc=50)
-    assert (of_items["place"], of_items["status"], of_items["group"]) == ("factory", 1, None)
-    assert facts(factories=[factory()], proc=100) is None  # the last job is 12.99
-    assert facts(factories=[factory()], proc=4) is None  # was materialised and has ended
+@pytest.mark.parametrize(
+    ("proc", "values", "cpus"),
+    [
+        (50, {}, 2),
+        (50, {"JobMaterializeItemsFile": "/spool/12/condor_submit.12.items"}, None),  # the values are the first item's
+        (100, {}, None),  # the last job is 12.99
+        (4, {}, None),  # was materialized and has ended
+    ],
+)
+def test_a_job_that_is_not_materialized_yet_has_the_group_of_its_factory(proc, values, cpus):
+    found = facts(factories=[factory(**values)], proc=proc)
+    if proc == 50:
+        assert (found["place"], found["status"]) == ("factory", 1)
+        assert (found["group"] and found["group"]["cpus"]) == cpus
+    else:
+        assert found is None
 
 
 def test_an_unreadable_request_is_reported_as_in_the_demand():
@@ -96,12 +102,17 @@ def test_an_unreadable_request_is_reported_as_in_the_demand():
     assert (found["group"], found["unreadable"]["error"]) == (None, "RequestMemory is undefined")
 
 
-def test_what_excludes_a_job_is_named():
-    ad = idle("WantX = 1;", User="alice@pool", Owner="alice")
-    assert facts(idle('IsNoopJob = true; Managed = "External";'))["excluded_by"] == ["IsNoopJob", "Managed"]
-    assert facts(ad, users=["alice"], constraint="WantX == 1")["excluded_by"] == []
-    assert facts(ad, users=["bob"])["excluded_by"] == ["pool.users"]
-    assert facts(ad, constraint="WantY == 1")["excluded_by"] == ["pool.constraint"]
+@pytest.mark.parametrize(
+    ("expressions", "pool", "excluded_by"),
+    [
+        ('IsNoopJob = true; Managed = "External";', {}, ["IsNoopJob", "Managed"]),
+        ("WantX = 1;", {"users": ["alice"], "constraint": "WantX == 1"}, []),
+        ("", {"users": ["bob"]}, ["pool.users"]),
+        ("", {"constraint": "WantY == 1"}, ["pool.constraint"]),
+    ],
+)
+def test_what_excludes_a_job_is_named(expressions, pool, excluded_by):
+    assert facts(idle(expressions, Owner="alice"), **pool)["excluded_by"] == excluded_by
 
 
 def test_values_of_another_type_are_unknown_and_long_texts_are_cut():
@@ -112,10 +123,10 @@ def test_values_of_another_type_are_unknown_and_long_texts_are_cut():
 
 
 def test_an_ended_job_is_found_in_the_history():
-    ended = classad2.ClassAd({"ClusterId": 12, "ProcId": 0, "JobStatus": 4, "ExitCode": 1})
-    found = job_facts.read_history(query(), Queue(ended=[ended]).history)["facts"]
+    schedd = Queue(ended=[classad2.ClassAd({"ClusterId": 12, "ProcId": 0, "JobStatus": 4, "ExitCode": 1})])
+    found = job_facts.read_history(query(), schedd)["facts"]
     assert (found["place"], found["status"], found["exit_status"], found["group"]) == ("history", 4, 1, None)
-    assert job_facts.read_history(query(13), Queue(ended=[ended]).history) == {"facts": None}
+    assert job_facts.read_history(query(13), schedd) == {"facts": None}
 
 
 # --- names ---
@@ -174,16 +185,32 @@ class Pool:
 
 
 FACTS = {"status": 1}
+SILENT = "no answer within 10 s"
+
+
+def silent_collector(_query, _timeout):
+    raise QueryError(SILENT)
 
 
 def find(pool, text="1.0", divided_by=(), **sections):
     return JobLookup(settings(pool=sections), pool).find(JobName.parse(text), dict(divided_by))
 
 
-def test_the_schedd_that_has_the_job_is_found():
-    pool = Pool(a=None, b=FACTS)
-    assert find(pool) == {"found": [("b", FACTS)], "errors": {}, "schedds": ["a", "b"]}
-    assert {schedd for _type, schedd, _attributes in pool.asked} == {"a", "b"}
+@pytest.mark.parametrize(
+    ("pool", "found", "errors", "asked"),
+    [
+        (Pool(a=None, b=FACTS), ["b"], {}, ["job", "job"]),
+        # The histories are read if no queue has the job.
+        (Pool(a=None, b=None, history={"b": FACTS}), ["b"], {}, ["job", "job", "job_history", "job_history"]),
+        # A schedd that does not answer is an error, and the others count.
+        (Pool(a=SILENT, b=FACTS), ["b"], {"a": SILENT}, ["job", "job"]),
+        (Pool(a=None, b=None, history={"a": SILENT}), [], {"a": f"the history of ended jobs: {SILENT}"},
+         ["job", "job", "job_history", "job_history"]),
+    ],
+)  # fmt: skip
+def test_the_schedd_that_has_the_job_is_found(pool, found, errors, asked):
+    assert find(pool) == {"found": [(name, FACTS) for name in found], "errors": errors, "schedds": ["a", "b"]}
+    assert [kind for kind, _schedd, _attributes in pool.asked] == asked
 
 
 def test_only_the_named_schedd_is_queried():
@@ -194,20 +221,6 @@ def test_only_the_named_schedd_is_queried():
         find(pool, "c#1.0")
 
 
-def test_the_histories_are_read_if_no_queue_has_the_job():
-    pool = Pool(a=None, b=None, history={"b": FACTS})
-    assert find(pool)["found"] == [("b", FACTS)]
-    assert [kind for kind, _schedd, _attributes in pool.asked] == ["job", "job", "job_history", "job_history"]
-
-
-def test_a_schedd_that_does_not_answer_is_an_error_and_the_others_count():
-    assert find(Pool(a="no answer within 10 s", b=FACTS)) == {
-        "found": [("b", FACTS)], "errors": {"a": "no answer within 10 s"}, "schedds": ["a", "b"],
-    }  # fmt: skip
-    unread = Pool(a=None, history={"a": "no answer within 10 s"})
-    assert find(unread)["errors"] == {"a": "the history of ended jobs: no answer within 10 s"}
-
-
 def test_the_group_is_made_with_the_attributes_that_divide_the_groups():
     pool = Pool(a=FACTS)
     find(pool, divided_by={"a": ["ProjectName"]}, attributes=["WantSite"])
@@ -215,11 +228,8 @@ def test_the_group_is_made_with_the_attributes_that_divide_the_groups():
 
 
 def test_a_silent_collector_fails_the_lookup():
-    def refuse(_query, _timeout):
-        raise QueryError("no answer within 10 s")
-
-    with pytest.raises(LookupFailedError, match="the collector: no answer within 10 s"):
-        find(refuse)
+    with pytest.raises(LookupFailedError, match=f"the collector: {SILENT}"):
+        find(silent_collector)
 
 
 def test_further_lookups_are_refused_while_a_schedd_hangs():
@@ -246,7 +256,7 @@ def test_further_lookups_are_refused_while_a_schedd_hangs():
     assert lookup.find(JobName(1, 0), {})["found"] == [("a", FACTS)]
 
 
-# --- get_job ---
+# --- get_job, and the page ---
 
 
 @pytest.fixture
@@ -256,12 +266,9 @@ def looked_up(service):
     return service
 
 
-def test_get_job_needs_a_token(looked_up):
+def test_get_job_returns_state_group_and_obstacles_to_callers_with_a_token(looked_up):
     assert looked_up.error("get_job", {"job": "12.0"})["code"] == -32001
     assert looked_up.result("get_job", {"job": "12.0"}, looked_up.token("grafana", "reader"))["state"] == "held"
-
-
-def test_get_job_returns_state_group_and_obstacles(looked_up):
     found = looked_up.result("get_job", {"job": "12.0"}, TOKEN)
     assert (found["schedd"], found["job"], found["state"], found["user"]) == ("cm", "12.0", "held", "alice@pool")
     assert found["text"] == "held for 19 min: via condor_hold (by user alice)"
@@ -280,23 +287,15 @@ def test_get_job_refuses_invalid_parameters(looked_up, params):
     assert looked_up.error("get_job", params, TOKEN)["code"] == -32602
 
 
-def test_get_job_reports_that_the_collector_is_silent(service):
-    def refuse(_query, _timeout):
-        raise QueryError("no answer within 10 s")
-
-    service.server.jobs.run_query = refuse
+@pytest.mark.parametrize(("stopping", "reason"), [(False, SILENT), (True, "the server is stopping")])
+def test_get_job_reports_that_the_collector_is_silent_or_that_the_server_ends(service, stopping, reason):
+    if stopping:
+        service.server.queries.close()
+    else:
+        service.server.jobs.run_query = silent_collector
     response = service.call("get_job", {"job": "12.0"}, TOKEN)
     assert (response.status_code, response.json["error"]["code"]) == (503, -32005)
-    assert response.json["error"]["data"] == "the collector: no answer within 10 s"
-
-
-def test_at_the_end_of_the_server_its_lookups_end_too(service):
-    service.server.queries.close()
-    response = service.call("get_job", {"job": "12.0"}, TOKEN)
-    assert response.json["error"]["data"] == "the collector: the server is stopping"
-
-
-# --- page ---
+    assert response.json["error"]["data"] == f"the collector: {reason}"
 
 
 def test_the_page_explains_a_job_to_callers_with_a_token(looked_up):

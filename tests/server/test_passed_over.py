@@ -3,16 +3,15 @@
 """Tests of the record of groups that the negotiator passes over at empty glideins ordered for them."""
 
 import pytest
-from glidein_demand.pool import free_slots, passed_over_detector, supply
-from glidein_demand.pool.passed_over_detector import PassedOverDetector
-from glidein_demand.store.database import Database
+from glidein_demand.pool import passed_over, supply
+from glidein_demand.pool.passed_over import PassedOverDetector
+from glidein_demand.pool.slots import update_slot_states
 from glidein_demand.store.entries import PassedOverGroups
 
 from conftest import NOW, slot
 from supply_ads import pool_of
 
 KEY = ("A", "q", "s")
-ORDERED = {("A", "q"): {"g"}}
 CYCLES = [NOW - 20, NOW - 80, NOW - 140]
 SEEN = NOW - 200
 
@@ -23,39 +22,36 @@ def idle(number=1, since=SEEN, until=None, working=None, more=()):
     return [*KEY, sum(row[2] for row in slots) if working is None else working, slots]
 
 
-def found(*rows, since=SEEN, runtime_s=None, cycles=None, ordered=None):
-    groups = {("g", "alice@pool"): passed_over_detector.OldestJob("1.0", since, runtime_s)}
-    cycles, ordered = CYCLES if cycles is None else cycles, ORDERED if ordered is None else ordered
-    return passed_over_detector.passed_over(rows or [idle()], groups, cycles, ordered, NOW)
-
-
-def test_a_group_that_stayed_idle_for_three_cycles_with_a_free_glidein_is_passed_over():
-    assert found() == [(KEY, "g")]
-
-
-def test_a_job_or_a_glidein_from_after_the_first_of_these_cycles_does_not_count():
-    assert found(since=CYCLES[-1]) == []
-    assert found(idle(since=CYCLES[-1])) == []
-    assert found(cycles=CYCLES[:2]) == []
-
-
-def test_a_group_that_the_glideins_were_not_ordered_for_is_ignored():
-    assert found(ordered={("A", "q"): {"other"}, ("B", "q"): {"g"}}) == []
-
-
-def test_a_glidein_that_ends_before_the_jobs_would_does_not_count():
-    assert found(idle(until=NOW + 3600), runtime_s=7200) == []
-    assert found(idle(until=NOW + 7200), runtime_s=3600) != []
+def found(row=None, since=SEEN, runtime_s=None, cycles=CYCLES, ordered=(("A", "q"), "g")):
+    jobs = {("g", "alice@pool"): passed_over.OldestJob("1.0", since, runtime_s)}
+    entry, group = ordered
+    return passed_over.passed_over([row or idle()], jobs, cycles, {entry: {group}}, NOW)
 
 
 @pytest.mark.parametrize(
-    ("number", "working", "taken", "is_found"),
-    [(1, 1, 0, True), (1, 9, 0, False), (3, 9, 0, True), (3, 31, 0, False), (3, 9, 4, False), (3, 9, 3, True)],
+    ("reading", "is_found"),
+    [
+        ({}, True),
+        # A job or a glidein from after the first of these cycles does not count.
+        ({"since": CYCLES[-1]}, False),
+        ({"row": idle(since=CYCLES[-1])}, False),
+        ({"cycles": CYCLES[:2]}, False),
+        # The glideins were not ordered for the group.
+        ({"ordered": (("A", "q"), "other")}, False),
+        ({"ordered": (("B", "q"), "g")}, False),
+        # A glidein that ends before the jobs would does not count.
+        ({"row": idle(until=NOW + 3600), "runtime_s": 7200}, False),
+        ({"row": idle(until=NOW + 7200), "runtime_s": 3600}, True),
+        # The plan's rule for passed-over slots: a small share of the glideins does not count.
+        ({"row": idle(1, working=9)}, False),
+        ({"row": idle(3, working=9)}, True),
+        ({"row": idle(3, working=31)}, False),
+        ({"row": idle(3, working=9, more=[[NOW, None, 4]])}, False),
+        ({"row": idle(3, working=9, more=[[NOW, None, 3]])}, True),
+    ],
 )
-def test_a_small_share_of_the_glideins_does_not_count(number, working, taken, is_found):
-    """Apply the plan's rule for passed-over slots. taken: further free slots that are too new to count."""
-    row = idle(number, working=working, more=[[NOW, None, taken]] if taken else [])
-    assert bool(found(row)) is is_found
+def test_a_group_that_stayed_idle_for_three_cycles_beside_free_glideins_is_passed_over(reading, is_found):
+    assert found(**reading) == ([(KEY, "g")] if is_found else [])
 
 
 def test_only_empty_glideins_that_accept_jobs_count():
@@ -65,24 +61,31 @@ def test_only_empty_glideins_that_accept_jobs_count():
         slot("slot1@g3@n", LastHeardFrom=SEEN, Start=False),
         slot("slot1@g4@n", LastHeardFrom=SEEN, GLIDEIN_ToRetire=NOW - 5),
     ]
-    slot_states = free_slots.update_slot_states({}, slots)
-    assert passed_over_detector.empty_glideins(pool_of(slots).glideins, slot_states, NOW) == [
-        [*KEY, 3, [[SEEN, None, 1]]]
-    ]
+    slot_states = update_slot_states({}, slots)
+    assert passed_over.empty_glideins(pool_of(slots).glideins, slot_states, NOW) == [[*KEY, 3, [[SEEN, None, 1]]]]
 
 
 @pytest.fixture
-def store(tmp_path):
-    return PassedOverGroups(Database(f"sqlite:///{tmp_path}/state.sqlite"))
+def store(database):
+    return PassedOverGroups(database)
 
 
 class Refreshes:
     """The detector and its store, as a refresh uses them; `leased` has the groups that the entry leases."""
 
-    def __init__(self, store, *leased):
+    def __init__(self, store, *leased, empty=True):
         self.store = store
         self.leased = leased
         self.detector = PassedOverDetector()
+        self.detector.empty_glideins = [idle()] if empty else []
+
+    def __call__(self, now, job="7.0", count=2, others=()):
+        """Refresh with jobs of alice, and with the oldest job of other users."""
+        rows = [("alice@pool", job, count), *((f"user{number}@pool", one, 1) for number, one in enumerate(others))]
+        self.refresh(now, lambda: [
+            {"id": "g", "submitter": user, "first_job": one, "count": jobs, "max_runtime_s": None}
+            for user, one, jobs in rows
+        ])  # fmt: skip
 
     def refresh(self, now, groups):
         closed = {group for groups_of_key in self.store.closed(now).values() for group in groups_of_key}
@@ -92,68 +95,60 @@ class Refreshes:
         self.store.reopen(changed, now)
         self.store.add(found, now)
 
-
-def refreshed(learning, now, job="7.0", count=2, others=()):
-    """Refresh with jobs of alice, and with the oldest job of other users."""
-    rows = [("alice@pool", job, count), *((f"user{number}@pool", one, 1) for number, one in enumerate(others))]
-    groups = [
-        {"id": "g", "submitter": user, "first_job": one, "count": jobs, "max_runtime_s": None}
-        for user, one, jobs in rows
-    ]
-    learning.refresh(now, lambda: groups)
+    def closed(self, now):
+        return set(self.store.closed(now).get(KEY, ()))
 
 
-def test_a_stuck_job_of_one_user_does_not_close_its_group_for_others(store):
-    learning = Refreshes(store, "g")
-    learning.detector.empty_glideins = [idle()]
-    refreshed(learning, NOW - 145, others=["8.0"])
-    refreshed(learning, NOW, others=["9.0"])  # 8.0 has started
-    assert store.closed(NOW) == {}
+@pytest.mark.parametrize(
+    ("before", "later"),
+    [
+        # A stuck job of one user does not close its group for others, whose job has started.
+        ({"others": ["8.0"]}, {"others": ["9.0"]}),
+        ({}, {"job": "8.0"}),
+        ({}, {"count": 0}),
+    ],
+)
+def test_a_group_whose_oldest_job_has_started_is_not_passed_over(store, before, later):
+    refresh = Refreshes(store, "g")
+    refresh(NOW - 145, **before)
+    refresh(NOW, **later)
+    assert refresh.closed(NOW) == set()
 
 
 @pytest.mark.parametrize("change", [{"others": ["9.0"]}, {"job": "9.0"}, {"count": 0}])
 def test_a_closed_group_is_open_again_for_other_jobs(store, change):
-    learning = Refreshes(store, "g")
-    learning.detector.empty_glideins = [idle()]
-    refreshed(learning, NOW - 145)
-    refreshed(learning, NOW)
-    assert set(store.closed(NOW)[KEY]) == {"g"}
-    learning.detector.empty_glideins = []  # the unused glidein has ended
-    refreshed(learning, NOW + 60)
-    assert set(store.closed(NOW + 60)[KEY]) == {"g"}
-    refreshed(learning, NOW + 120, **change)
-    assert store.closed(NOW + 120) == {}
+    refresh = Refreshes(store, "g")
+    refresh(NOW - 145)
+    refresh(NOW)
+    assert refresh.closed(NOW) == {"g"}
+    refresh.detector.empty_glideins = []  # the unused glidein has ended
+    refresh(NOW + 60)
+    assert refresh.closed(NOW + 60) == {"g"}
+    refresh(NOW + 120, **change)
+    assert refresh.closed(NOW + 120) == set()
 
 
 def test_a_restart_of_the_server_opens_no_group(store):
     store.add([(KEY, "g")], NOW)
-    refreshed(Refreshes(store), NOW + 60)
-    assert set(store.closed(NOW + 60)[KEY]) == {"g"}
+    refresh = Refreshes(store, empty=False)
+    refresh(NOW + 60)
+    assert refresh.closed(NOW + 60) == {"g"}
 
 
 def test_orders_are_kept_after_the_lease_has_ended(store):
-    learning = Refreshes(store, "g")
-    refreshed(learning, NOW - 300)
-    learning.leased = ()
-    learning.detector.empty_glideins = [idle()]
-    refreshed(learning, NOW - 145)
+    refresh = Refreshes(store, "g", empty=False)
+    refresh(NOW - 300)
+    refresh.leased = ()
+    refresh.detector.empty_glideins = [idle()]
+    refresh(NOW - 145)
     assert store.closed(NOW - 145) == {}
-    refreshed(learning, NOW)
+    refresh(NOW)
     assert store.closed(NOW) == {KEY: {"g": {"until": NOW + 600, "times": 1}}}
     assert store.closed(NOW + 600) == {}
 
 
-@pytest.mark.parametrize("later", [{"job": "8.0"}, {"count": 0}])
-def test_a_group_whose_oldest_job_has_started_is_not_passed_over(store, later):
-    learning = Refreshes(store, "g")
-    learning.detector.empty_glideins = [idle()]
-    refreshed(learning, NOW - 145)
-    refreshed(learning, NOW, **later)
-    assert store.closed(NOW) == {}
-
-
 def test_the_demand_is_not_computed_while_no_glidein_is_empty_and_no_group_closed(store):
-    Refreshes(store, "g").refresh(NOW, lambda: pytest.fail("was looked at"))
+    Refreshes(store, "g", empty=False).refresh(NOW, lambda: pytest.fail("the demand was computed"))
 
 
 def test_each_further_time_closes_for_longer_up_to_an_hour(store):
@@ -175,11 +170,8 @@ def test_a_group_that_was_not_passed_over_for_hours_begins_anew(store):
     assert store.closed(NOW + 9 * 3600)[KEY]["g"]["times"] == 1
 
 
-def test_callers_with_a_token_get_the_groups_that_are_closed():
+@pytest.mark.parametrize("with_token", [True, False])
+def test_only_callers_with_a_token_get_the_groups_that_are_closed(with_token):
     closed = {KEY: {"g": {"until": NOW + 600, "times": 1}}}
-
-    def entries(with_token):
-        return supply.supply_result({**supply.EMPTY}, {}, {}, {}, with_token, {}, closed)["entries"]
-
-    assert [row["passed_over_groups"] for row in entries(True)] == [closed[KEY]]
-    assert [row["passed_over_groups"] for row in entries(False)] == [{}]
+    (row,) = supply.supply_result({**supply.EMPTY}, {}, {}, {}, with_token, {}, closed)["entries"]
+    assert row["passed_over_groups"] == (closed[KEY] if with_token else {})

@@ -1,88 +1,250 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of a schedd's demand from the results of its queries, which are real ads."""
+"""Tests of the answers to a schedd's queries, made from real ads: its demand, and how long its jobs waited."""
 
+import classad2
 import pytest
+from glidein_demand import wait_buckets
 from glidein_demand.pool import query_handlers
-from glidein_demand.pool.queries import demand_queries
+from glidein_demand.pool.queries import EXPIRY_S, MAX_NAMES, RequestedAttributes, demand_queries
+from glidein_demand.pool.query_handlers import MAX_ENDED, read_demand, read_waits
+from hypothesis import given
+from hypothesis import strategies as st
 
-from conftest import job_row, settings
-from test_late_materialization import factory
+from conftest import NOW, TOKEN, demand_answer, factory, group, job_row, settings
 
 SCHEDD = {"name": "cm", "address": {}, "idle": 0}
+MONDAY = 1_794_787_200
+DAY = 86_400
 
 
-class Answers:
-    """A schedd with one idle group and one factory; `about` is its own ad."""
+class Schedd:
+    """A schedd with these groups, one factory, and these ended jobs; `about` has its own counters."""
 
-    def __init__(self, **about):
+    def __init__(self, *rows, ended=(), **about):
+        self.rows = rows or [job_row("WantX = 1;", JobCount=120, JobIds="1234.0 ... 1353.0")]
         self.about = {"MaxJobsRunning": 100, "ShadowsRunning": 40, "JobsUnmaterialized": 95, **about}
+        self.ended = list(ended)
         self.asked = []
 
     def own_counters(self):
-        return self.about
+        return {name: value for name, value in self.about.items() if value is not None}
 
     def first(self, constraint, projection):
         return job_row(ClusterId=1, ProcId=0)
 
     def grouped(self, constraint, projection):
         self.asked.append((constraint, projection))
-        return [job_row("WantX = 1;", JobCount=120, JobIds="1234.0 ... 1353.0")]
+        return list(self.rows)
 
     def clusters(self, constraint):
         self.asked.append("clusters")
         return [factory()]
 
+    def history(self, constraint, projection, most, since):
+        """Return the newest jobs first, up to the job for which `since` is true, as condor_history does."""
+        self.asked.append(constraint)
+        found = []
+        for ad in self.ended:
+            if since and classad2.ExprTree(since).eval(ad) is True:
+                break
+            found.append(ad)
+        return found[:most]
 
-def query(idle=0, number=0, **pool):
-    return demand_queries(settings(pool=pool), {**SCHEDD, "idle": idle}, True)[number]
+
+def query(*requested, idle=0, part=0, **pool):
+    return demand_queries(settings(pool=pool), {**SCHEDD, "idle": idle}, True, requested)[part]
+
+
+# --- demand ---
 
 
 def test_the_projection_has_the_attributes_of_the_constraint():
-    schedd = Answers(JobsUnmaterialized=0)
-    answer = query_handlers.read_demand(query(constraint="WantX == 1", users=["alice"]), schedd)
-    constraint, projection = schedd.asked[0]
+    schedd = Schedd(JobsUnmaterialized=0)
+    found = read_demand(query(constraint="WantX == 1", users=["alice"]), schedd)
+    ((constraint, projection),) = schedd.asked
     assert "WantX == 1" in constraint and '"alice"' in constraint
     assert "WantX" in projection
-    assert (answer["groups"][0]["count"], answer["groups"][0]["first_job"]) == (120, "1234.0")
+    assert (found["groups"][0]["count"], found["groups"][0]["first_job"]) == (120, "1234.0")
 
 
 @pytest.mark.parametrize("idle", [True, False])
 def test_a_demand_query_is_run_by_the_schedd_of_its_address(monkeypatch, idle):
-    schedd = Answers()
+    schedd = Schedd()
     if not idle:
         schedd.first = lambda _constraint, _projection: None
     monkeypatch.setattr(query_handlers, "Schedd", lambda _address: schedd)
-    answer = query_handlers.run_query(query())
-    assert answer == query_handlers.read_demand(query(), schedd)
-    assert answer["by_requirements"] is idle
+    found = query_handlers.run_query(query())
+    assert found == read_demand(query(), schedd)
+    assert found["by_requirements"] is idle
 
 
 @pytest.mark.parametrize(
     ("about", "limit", "left"),
-    [({}, 100, 60), ({"ShadowsRunning": 130}, 100, 0), ({"MaxJobsRunning": 0}, 0, 0)],
-)
+    [
+        ({}, 100, 60), ({"ShadowsRunning": 130}, 100, 0), ({"MaxJobsRunning": 0}, 0, 0),
+        ({"MaxJobsRunning": None}, None, None),
+    ],
+)  # fmt: skip
 def test_left_is_max_jobs_running_without_the_running_jobs(about, limit, left):
-    answer = query_handlers.read_demand(query(), Answers(**about))
-    assert (answer["limit"], answer["left"]) == (limit, left)
+    found = read_demand(query(), Schedd(**about))
+    assert (found["limit"], found["left"]) == (limit, left)
 
 
-def test_a_schedd_without_max_jobs_running_has_no_limit():
-    schedd = Answers()
-    del schedd.about["MaxJobsRunning"]
-    answer = query_handlers.read_demand(query(), schedd)
-    assert (answer["limit"], answer["left"]) == (None, None)
+@pytest.mark.parametrize(
+    ("unmaterialized", "part", "counts"),
+    [(95, {}, [(95, 95), (120, 0)]), (0, {}, [(120, 0)]), (95, {"idle": 100_000, "part": 1}, [(120, 0)])],
+)
+def test_the_first_part_of_a_schedd_with_unmaterialized_jobs_has_its_factories(unmaterialized, part, counts):
+    schedd = Schedd(JobsUnmaterialized=unmaterialized)
+    found = read_demand(query(**part), schedd)
+    assert sorted((row["count"], row["unmaterialized"]) for row in found["groups"]) == counts
+    assert ("clusters" in schedd.asked) is (len(counts) == 2)
+    assert (found["left"] is None) is bool(part)
 
 
-def test_factories_are_queried_only_if_the_schedd_has_unmaterialized_jobs():
-    there, none = Answers(), Answers(JobsUnmaterialized=0)
-    found = query_handlers.read_demand(query(), there)["groups"]
-    assert sorted((group["count"], group["unmaterialized"]) for group in found) == [(95, 95), (120, 0)]
-    query_handlers.read_demand(query(), none)
-    assert ("clusters" in there.asked, "clusters" in none.asked) == (True, False)
+# --- attributes that callers request ---
 
 
-def test_only_the_first_part_of_a_large_queue_has_the_limit_and_the_factories():
-    schedd = Answers()
-    answer = query_handlers.read_demand(query(idle=100_000, number=1), schedd)
-    assert (answer["left"], len(answer["groups"]), "clusters" in schedd.asked) == (None, 1, False)
+def test_groups_are_divided_by_the_requested_attributes_that_the_jobs_have():
+    row = job_row(ProjectName="icecube", Zone=1)
+    found = read_demand(query("projectname", attributes=["Zone"]), Schedd(row, JobsUnmaterialized=0))
+    assert found["attributes"] == ["Zone", "projectname"]
+    assert found["groups"][0]["attributes"] == {"ProjectName": "icecube", "Zone": 1}
+    names = ("ProjectName", "Zone")
+    without = [read_demand(query(*names[:n]), Schedd(job_row(), JobsUnmaterialized=0))["groups"][0] for n in (0, 2)]
+    assert without[0]["id"] == without[1]["id"]
+
+
+def test_an_attribute_that_would_make_thousands_of_groups_is_left_out(monkeypatch):
+    monkeypatch.setattr(query_handlers, "MAX_DIVIDED", 2)
+    schedd = Schedd(*(job_row(Id=number, Batch=number) for number in range(3)), JobsUnmaterialized=0)
+    found = read_demand(query("Batch"), schedd)
+    assert found["attributes"] == []
+    assert [row["attributes"] for row in found["groups"]] == [{}]
+    assert "Batch" not in schedd.asked[-1][1]
+
+
+def test_a_request_counts_for_a_day():
+    now = [NOW]
+    requested = RequestedAttributes(lambda: now[0])
+    requested.request("PSC", ["ProjectName"])
+    requested.request("Cedar", ["projectname", "Zone"])
+    assert [name.lower() for name in requested.names()] == ["projectname", "zone"]
+    now[0] += EXPIRY_S - 1
+    requested.request("PSC", [])
+    assert len(requested.names()) == 2
+    now[0] += 1
+    assert requested.names() == []
+
+
+def test_the_number_of_requested_names_is_limited_and_those_of_single_jobs_and_secrets_are_refused():
+    requested = RequestedAttributes(lambda: NOW)
+    for caller in range(5):
+        requested.request(str(caller), [f"A{caller}_{number}" for number in range(20)])
+    assert len(requested.names()) == MAX_NAMES
+    refused = ["ClusterId", "procid", "GlobalJobId", "QDate", "Environment", "Args", "ClaimIdX", "ScitokensFileToken"]
+    requested = RequestedAttributes(lambda: NOW)
+    requested.request("PSC", [*refused, "ProjectName"])
+    assert requested.names() == ["ProjectName"]
+
+
+@pytest.mark.parametrize(("token", "names"), [(TOKEN, ["ProjectName"]), (None, [])])
+def test_callers_with_a_token_request_attributes_and_get_those_that_divide_the_groups(service, token, names):
+    for schedd, attributes in (("a", ["Zone", "ProjectName"]), ("b", ["Zone"])):
+        service.server.pool_state.store_demand(schedd, [demand_answer([group(2)], attributes=attributes)], NOW)
+    assert service.result("get_demand", {"attributes": ["ProjectName"]}, token)["attributes"] == ["Zone"]
+    assert service.server.requested_attributes.names() == names
+
+
+@pytest.mark.parametrize("value", ["ProjectName", ["a b"], ["1a"], ["x" * 65], [1], ["A"] * 21, {"A": 1}])
+def test_an_invalid_list_of_names_is_refused(service, value):
+    error = service.error("get_demand", {"attributes": value}, TOKEN)
+    assert (error["code"], "attributes" in error["data"]) == (-32602, True)
+
+
+# --- waits ---
+
+
+def waits_query(since=None, **changes):
+    return {"since": since, "constraint": "", "users": [], **changes}
+
+
+def ended(cluster, waited, start=MONDAY + 100, proc=0):
+    return classad2.ClassAd({"ClusterId": cluster, "ProcId": proc, "QDate": start - waited, "JobStartDate": start})
+
+
+def test_waits_are_counted_by_the_day_of_the_start():
+    jobs = [ended(3, 60, MONDAY + DAY), ended(2, 60), ended(1, 3600)]
+    short, long = wait_buckets.bucket(60), wait_buckets.bucket(3600)
+    assert read_waits(waits_query(), Schedd(ended=jobs)) == {
+        "waits": {MONDAY + DAY: {short: 1}, MONDAY: {short: 1, long: 1}},
+        "until": "3.0",
+    }
+
+
+def test_the_next_read_continues_after_the_newest_job_of_the_last_one():
+    schedd = Schedd(ended=[ended(2, 60), ended(1, 60)])
+    first = read_waits(waits_query(), schedd)
+    assert read_waits(waits_query(first["until"]), schedd) == {"waits": {}, "until": "2.0"}
+    schedd.ended.insert(0, ended(7, 60, proc=4))
+    second = read_waits(waits_query(first["until"]), schedd)
+    assert (sum(second["waits"][MONDAY].values()), second["until"]) == (1, "7.4")
+
+
+def test_a_read_takes_the_newest_of_very_many_jobs():
+    jobs = [ended(number, 60) for number in range(MAX_ENDED + 9, 0, -1)]
+    found = read_waits(waits_query(), Schedd(ended=jobs))
+    assert found["until"] == f"{MAX_ENDED + 9}.0"
+    assert sum(found["waits"][MONDAY].values()) == MAX_ENDED
+
+
+@pytest.mark.parametrize(
+    ("values", "seen"),
+    [
+        ({}, True),
+        ({"JobUniverse": 7}, False),
+        ({"WantX": 2}, False),
+        ({"Owner": "bob"}, False),
+        ({"QDate": None}, False),
+    ],
+)
+def test_ended_jobs_are_chosen_as_those_of_the_demand(values, seen):
+    schedd = Schedd()
+    read_waits(waits_query(constraint="WantX == 1", users=["alice"]), schedd)
+    all_values = {"JobUniverse": 5, "JobStartDate": 5, "QDate": 1, "WantX": 1, "Owner": "alice", **values}
+    ad = classad2.ClassAd({name: value for name, value in all_values.items() if value is not None})
+    assert (classad2.ExprTree(schedd.asked[0]).eval(ad) is True) is seen
+
+
+@given(st.floats(0, 1e9))
+def test_a_wait_lies_within_its_bucket(seconds):
+    number = wait_buckets.bucket(seconds)
+    assert number in wait_buckets.BUCKETS
+    assert wait_buckets.edge(number) <= seconds * (1 + 1e-6)
+    assert seconds < wait_buckets.edge(number + 1) * (1 + 1e-6) or number == wait_buckets.BUCKETS[-1]
+    assert wait_buckets.bucket(-5) == 0  # clocks differ
+
+
+@given(st.lists(st.integers(0, 10**7), min_size=1, max_size=200), st.floats(0.01, 1))
+def test_a_quantile_is_right_to_within_a_third(seconds, q):
+    counts = {}
+    for wait in seconds:
+        counts[wait_buckets.bucket(wait)] = counts.get(wait_buckets.bucket(wait), 0) + 1
+    exact = sorted(seconds)[max(0, -int(-q * len(seconds) // 1) - 1)]
+    found = wait_buckets.quantile(counts, q)
+    assert exact / 1.34 - 1 <= found <= exact * 1.34 + 1
+    assert wait_buckets.quantile({}, q) is None
+
+
+# --- security ---
+
+
+def test_authentication_is_optional_unless_the_operator_configured_it():
+    param = {"SEC_CLIENT_ENCRYPTION": "REQUIRED"}
+    query_handlers._make_authentication_optional(param)
+    assert param == {
+        "SEC_CLIENT_AUTHENTICATION": "OPTIONAL",
+        "SEC_CLIENT_ENCRYPTION": "REQUIRED",
+        "SEC_CLIENT_INTEGRITY": "OPTIONAL",
+    }

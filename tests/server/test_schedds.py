@@ -1,49 +1,86 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of the schedds in the collector: those with the pool's jobs, and gateways, which are no part of the demand."""
+
 from glidein_demand.pool import schedds
+from glidein_demand.web import table_rows
+
+from conftest import NOW
 
 
 def ad(name="a", **values):
     return {"Name": name, "MyAddress": f"<{name}>", "TotalIdleJobs": 3, "LastHeardFrom": 10, **values}
 
 
+def gateway(name="gateway-psc@", **values):
+    return {
+        **ad(name), "is_glidein": True, "GLIDEIN_Site": "psc", "AuthenticatedIdentity": "gateway-psc@pool",
+        "CondorVersion": "$CondorVersion: 23.9.6 2026-07-12 PackageID: 1 $",
+        "GatewayJobsIdle": 3, "GatewayJobsRunning": 2, "GatewayJobsHeld": 0, "LastHeardFrom": NOW, **values,
+    }  # fmt: skip
+
+
+ROW = {
+    "name": "gateway-psc@", "site": "psc", "version": "23.9.6", "idle": 3, "running": 2, "held": 0, "last_contact": NOW,
+}  # fmt: skip
+
+
 def names(found):
     return [schedd["name"] for schedd in found]
 
 
-def test_each_schedd_has_the_attributes_that_a_connection_needs():
-    found = schedds.from_ads([ad("b"), ad("a", CondorVersion="v")])
-    assert names(found) == ["a", "b"]
-    assert found[0] == {"name": "a", "address": {"Name": "a", "MyAddress": "<a>", "CondorVersion": "v"}, "idle": 3}
-
-
-def test_the_newer_of_two_ads_with_the_same_name_counts():
-    found = schedds.from_ads([ad(MyAddress="<new>", LastHeardFrom=20), ad(MyAddress="<old>")])
-    assert [schedd["address"]["MyAddress"] for schedd in found] == ["<new>"]
-
-
-def test_an_ad_without_name_or_address_is_left_out():
-    assert schedds.from_ads([{"Name": "x"}, {"MyAddress": "<y>"}]) == []
+def test_each_schedd_has_the_address_of_its_newest_ad():
+    ads = [
+        ad("b", MyAddress="<new>", LastHeardFrom=20),
+        ad("b"),
+        ad(CondorVersion="v"),
+        {"Name": "x"},
+        {"MyAddress": "<y>"},
+    ]
+    assert schedds.of_pool(ads) == [
+        {"name": "a", "address": {"Name": "a", "MyAddress": "<a>", "CondorVersion": "v"}, "idle": 3},
+        {"name": "b", "address": {"Name": "b", "MyAddress": "<new>"}, "idle": 3},
+    ]
 
 
 def test_without_names_all_schedds_are_selected():
-    known = schedds.from_ads([ad("a"), ad("B"), ad("c")])
+    known = schedds.of_pool([ad("a"), ad("B"), ad("c")])
     assert names(schedds.select(known, ())[0]) == ["B", "a", "c"]
     chosen, missing = schedds.select(known, ("b", "gone"))
     assert (names(chosen), missing) == (["B"], ["gone"])
 
 
-def test_a_large_queue_is_divided_if_grouping_takes_long():
-    many = schedds.MANY_JOBS
-    assert [schedds.number_of_parts(idle, True, 8) for idle in (0, many - 1, many)] == [1, 1, schedds.MAX_PARTS]
-    assert schedds.number_of_parts(many, False, 8) == 1
+def test_a_gateway_is_not_a_schedd_of_the_pool_and_cannot_claim_to_be_one_or_another_site():
+    ads = [
+        gateway(),
+        ad("cm", AuthenticatedIdentity="condor@pool"),
+        gateway("x", is_glidein=False, GLIDEIN_Site="other"),
+    ]
+    assert names(schedds.of_pool(ads)) == ["cm"]
+    assert [(row["name"], row["site"]) for row in schedds.gateways(ads)] == [("gateway-psc@", "psc"), ("x", "psc")]
 
 
-def test_a_processor_is_left_to_requests():
-    assert [schedds.number_of_parts(schedds.MANY_JOBS, True, processors) for processors in (1, 2, 3, 4)] == [1, 1, 2, 3]
+def test_the_newest_ad_of_a_gateway_counts_and_invalid_values_are_unknown():
+    assert schedds.gateways([gateway(LastHeardFrom=1, CondorVersion="old"), gateway()]) == [ROW]
+    ads = [{"Name": "g", "is_glidein": True, "GatewayJobsIdle": -1, "GatewayJobsRunning": True, "CondorVersion": 5}]
+    assert schedds.gateways([*ads, {"is_glidein": True}]) == [
+        {"name": "g", "site": "", "version": "", "idle": None, "running": None, "held": None, "last_contact": None}
+    ]
 
 
-def test_the_merged_result_has_the_limit_of_the_first_part():
-    first = {"groups": [1], "unreadable": [], "limit": 10, "left": 4}
-    second = {"groups": [2], "unreadable": [3], "limit": None, "left": None}
-    assert schedds.merge_parts([first, second]) == {"groups": [1, 2], "unreadable": [3], "limit": 10, "left": 4}
+def test_a_gateway_is_late_without_a_recent_ad_then_gone_and_later_forgotten():
+    def described(rows, after_s):
+        return [row["state"] for row in schedds.described_gateways(rows, NOW + after_s)]
+
+    known = schedds.merge_gateways((), [ROW], NOW, 600)
+    assert [described(known, seconds) for seconds in (300, 301)] == [["running"], ["late"]]
+    gone = schedds.merge_gateways(known, [], NOW + 100, 600)
+    assert described(gone, 100) == ["gone"]
+    assert schedds.merge_gateways(gone, [], NOW + 600, 600) == ()
+    assert described(schedds.merge_gateways(gone, [ROW], NOW + 100, 600), 100) == ["running"]
+    assert set(schedds.described_gateways(known, NOW)[0]) == {*ROW, "state"}
+
+
+def test_the_row_of_the_page():
+    shown = table_rows.gateway_row({**ROW, "idle": None, "state": "late"}, NOW + 400)
+    assert (shown["idle"], shown["running"], shown["late"], shown["state"]) == ("–", "2", True, "late")

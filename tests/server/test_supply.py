@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import NOW, slot
-from supply_ads import NEGOTIATOR, Collector, only_entry, pool_of, recorded_ads, summary
+from supply_ads import NEGOTIATOR, Collector, only_entry, pool_of, recorded_ads, summary, supply_query
+
+FREE = {"cpus": 4, "memory_mb": 8000, "disk_mb": 10000, "gpus": 0, "count": 1, "until": None}
 
 
 def test_an_idle_glidein_is_registered_and_free():
     assert only_entry(slot()) == {
         "site": "A", "entry": "q", "shape": "s", "registered": 1, "retired": 0, "cpus": 4, "cpus_claimed": 0,
-        "free": [{"cpus": 4, "memory_mb": 8000, "disk_mb": 10000, "gpus": 0, "count": 1, "until": None}],
-        "passed_over": [],
-        "oldest": NOW - 60, "newest": NOW - 60,
+        "free": [FREE], "passed_over": [], "oldest": NOW - 60, "newest": NOW - 60,
     }  # fmt: skip
 
 
@@ -39,22 +39,13 @@ def test_two_glideins_on_one_node_are_two():
     assert [free["count"] for free in found["free"]] == [2]
 
 
-def test_a_static_slot_is_claimed_or_free_as_a_whole():
-    idle = slot("slot1@g@n", SlotType="Static", Cpus=1, TotalSlotCpus=1)
-    busy = slot("slot2@g@n", SlotType="Static", Cpus=1, TotalSlotCpus=1, State="Claimed")
-    found = only_entry(idle, busy)
-    assert (found["registered"], found["cpus"], found["cpus_claimed"], len(found["free"])) == (1, 2, 1, 1)
-
-
-@pytest.mark.parametrize("state", ["Owner", "Drained", "Matched"])
-def test_a_static_slot_without_a_claim_is_neither_claimed_nor_free(state):
-    found = summary([slot(State=state, SlotType="Static", Cpus=2, is_glidein=False)])
-    assert (found["others_cpus"], found["others_cpus_claimed"], found["others_free"]) == (2, 0, [])
-
-
-def test_retired_glideins_are_registered_and_counted_separately():
-    found = only_entry(slot(GLIDEIN_ToRetire=NOW), slot("slot1@glidein_2@node1", GLIDEIN_ToRetire=NOW + 3600))
-    assert (found["registered"], found["retired"], [free["count"] for free in found["free"]]) == (2, 1, [1])
+@pytest.mark.parametrize(
+    ("state", "claimed", "free"),
+    [("Unclaimed", 0, 1), ("Claimed", 2, 0), ("Owner", 0, 0), ("Drained", 0, 0), ("Matched", 0, 0)],
+)
+def test_a_static_slot_is_claimed_or_free_as_a_whole_or_neither(state, claimed, free):
+    found = only_entry(slot("slot1@g@n", SlotType="Static", Cpus=2, TotalSlotCpus=2, State=state))
+    assert (found["registered"], found["cpus"], found["cpus_claimed"], len(found["free"])) == (1, 2, claimed, free)
 
 
 @pytest.mark.parametrize(
@@ -63,10 +54,18 @@ def test_retired_glideins_are_registered_and_counted_separately():
 def test_machines_other_than_glideins_count_as_others(foreign):
     found = summary([slot(**foreign), slot("slot2@x", State="Claimed", SlotType="Static", Cpus=2, **foreign)])
     assert (found["entries"], found["others"]) == ([], 1)
-    assert (found["others_cpus"], found["others_cpus_claimed"]) == (6, 2)
-    assert found["others_free"] == [
-        {"cpus": 4, "memory_mb": 8000, "disk_mb": 10000, "gpus": 0, "count": 1, "until": None}
-    ]
+    assert (found["others_cpus"], found["others_cpus_claimed"], found["others_free"]) == (6, 2, [FREE])
+
+
+@pytest.mark.parametrize("by_token", [[slot(AuthenticatedIdentity="glidein-A@pool")], []])
+def test_only_the_token_proves_the_site_if_it_has_used_one_now_or_earlier(by_token):
+    liar = slot("slot1@other@n", Machine="n", AuthenticatedIdentity="condor@password")
+    pool = pool_of([*by_token, liar], [] if by_token else ["A"])
+    assert (list(pool.glideins.values()), pool.others, len(pool.problems)) == (
+        [by_token] if by_token else [],
+        [liar],
+        1,
+    )
 
 
 def test_the_number_of_invented_entries_is_limited(monkeypatch):
@@ -115,65 +114,56 @@ def test_no_ad_stops_the_reading(values):
     assert all(0 <= number <= 10**12 for row in rows for number in row.values() if number is not None)
 
 
-def test_glideins_are_named_by_their_batch_ids_once():
+def test_glideins_are_named_by_their_batch_ids_once_with_times_of_the_collector():
+    ahead = {"DaemonStartTime": NOW + 940, "MyCurrentTime": NOW + 999, "LastHeardFrom": NOW - 1}
     slots = [
         slot(GLIDEIN_BatchId="7_1", LastHeardFrom=NOW - 9),
         slot("slot1_1@glidein_1@node1", SlotType="Dynamic", GLIDEIN_BatchId="7_1", LastHeardFrom=NOW - 3),
         slot("slot1@old@n"),
+        slot("slot2@ahead@n", GLIDEIN_BatchId="7_2", **ahead),
+        *(slot(f"slot3@{n}@n", GLIDEIN_BatchId=made_up) for n, made_up in enumerate((5, "", "x" * 129, "7\n8"))),
     ]
-    assert supply.registered(pool_of(slots)) == [["A", "q", "s", "7_1", NOW - 60, NOW - 3]]
-
-
-@pytest.mark.parametrize("made_up", [5, "", "x" * 129, "7\n8"])
-def test_an_invalid_batch_id_is_ignored(made_up):
-    assert supply.registered(pool_of([slot(GLIDEIN_BatchId=made_up)])) == []
-
-
-def test_a_start_is_in_the_collectors_time():
-    ahead = slot(GLIDEIN_BatchId="7_1", DaemonStartTime=NOW + 940, MyCurrentTime=NOW + 999, LastHeardFrom=NOW - 1)
-    assert supply.registered(pool_of([ahead]))[0][4] == NOW - 60
-    assert only_entry(ahead)["oldest"] == NOW - 60
-
-
-def query(**changes):
-    return {"type": "supply", "collector": "", "now": NOW, **changes}
+    assert supply.registered(pool_of(slots)) == [
+        ["A", "q", "s", "7_1", NOW - 60, NOW - 3],
+        ["A", "q", "s", "7_2", NOW - 60, NOW - 1],
+    ]
+    assert only_entry(slots[4])["oldest"] == NOW - 60
 
 
 def test_recorded_ads_are_read():
-    answer = supply.read(query(now=1795230560), Collector(*recorded_ads()))
-    (entry,) = answer["entries"]
+    result = supply.read(supply_query(now=1795230560), Collector(*recorded_ads()))
+    (entry,) = result["supply"]["entries"]
     assert {key: entry[key] for key in ("site", "entry", "shape", "registered", "cpus", "cpus_claimed", "free")} == {
         "site": "slurm", "entry": "cpu", "shape": "small", "registered": 1, "cpus": 1, "cpus_claimed": 1, "free": [],
     }  # fmt: skip
-    assert answer["glideins"] == [["slurm", "cpu", "small", "2_1", 1795230547, 1795230550]]
-    assert [(sample["site"], sample["entry"], sample["by_token"]) for sample in answer["samples"]] == [
-        ("slurm", "cpu", True)
-    ]
-    assert answer["problems"] == []
-    assert json.loads(json.dumps(answer)) == answer
+    assert result["glideins"] == [["slurm", "cpu", "small", "2_1", 1795230547, 1795230550]]
+    (sample,) = result["samples"]
+    assert (sample["site"], sample["entry"], sample["by_token"]) == ("slurm", "cpu", True)
+    assert result["supply"]["problems"] == []
+    assert json.loads(json.dumps(result)) == result
 
 
 def test_with_the_slot_states_of_a_result_the_next_one_detects_passed_over_slots():
     ads = {"MyCurrentTime": NOW - 300, "LastHeardFrom": NOW - 300, "DaemonStartTime": NOW - 900}
     collector = Collector(classad2.ClassAd(slot(**ads)), negotiators=[classad2.ClassAd(NEGOTIATOR)])
-    first = supply.read(query(now=NOW - 290), Collector(classad2.ClassAd(slot(**ads))))
+    first = supply.read(supply_query(now=NOW - 290), Collector(classad2.ClassAd(slot(**ads))))
     collector.ads["Startd"][0]["LastHeardFrom"] = NOW - 5
-    assert supply.read(query(), collector)["entries"][0]["passed_over"] == []
-    (entry,) = supply.read(query(slot_states=json.loads(json.dumps(first["slot_states"]))), collector)["entries"]
+    (entry,) = supply.read(supply_query(), collector)["supply"]["entries"]
+    assert entry["passed_over"] == []
+    slot_states = json.loads(json.dumps(first["slot_states"]))
+    (entry,) = supply.read(supply_query(slot_states=slot_states), collector)["supply"]["entries"]
     assert (entry["free"], [one["cpus"] for one in entry["passed_over"]]) == ([], [4])
 
 
-def test_a_sample_is_not_fetched_again_while_it_is_fresh():
-    collector = Collector(*recorded_ads())
-    assert supply.read(query(sampled=[["slurm", "cpu", False]]), collector)["samples"] == []
-    assert [projection for _adtype, _constraint, projection in collector.asked if not projection] == []
-
-
-def test_at_most_so_many_samples_are_fetched_at_a_time(monkeypatch):
+def test_some_samples_are_fetched_at_a_time_and_none_again_while_it_is_fresh(monkeypatch):
     monkeypatch.setattr(supply, "MAX_SAMPLES", 2)
-    machines = [classad2.ClassAd(slot(f'slot1@g"{n}@n', GLIDEIN_Entry=f"q{n}")) for n in range(4)]
-    answer = supply.read(query(sampled=[["A", "q0", False]]), Collector(*machines))
-    assert [sample["entry"] for sample in answer["samples"]] == ["q1", "q2"]
+    collector = Collector(*(classad2.ClassAd(slot(f'slot1@g"{n}@n', GLIDEIN_Entry=f"q{n}")) for n in range(4)))
+    result = supply.read(supply_query(sampled=[["A", "q0", False]]), collector)
+    assert [sample["entry"] for sample in result["samples"]] == ["q1", "q2"]
+    collector.asked.clear()
+    fresh = [["A", f"q{n}", False] for n in range(4)]
+    assert supply.read(supply_query(sampled=fresh), collector)["samples"] == []
+    assert [projection for _adtype, _constraint, projection in collector.asked if not projection] == []
 
 
 SAMPLE = {"Arch": "X86_64", "GLIDEIN_Shape": "s"}
@@ -185,16 +175,12 @@ def presented(slots=(), samples=None, summaries=None, reports=None, with_token=T
     return supply.supply_result(whole, samples or {}, summaries or {}, reports or {}, with_token, {})
 
 
-def test_history_and_sample_are_added_to_the_registered_entries():
-    shown = presented([slot()], {("A", "q"): SAMPLE}, {("A", "q", "s"): HISTORY})
+@pytest.mark.parametrize(("with_token", "sample"), [(True, SAMPLE), (False, None)])
+def test_entries_have_their_history_and_for_callers_with_a_token_their_sample(with_token, sample):
+    shown = presented([slot()], {("A", "q"): SAMPLE}, {("A", "q", "s"): HISTORY}, with_token=with_token)
     assert shown["as_of"] == NOW
     (entry,) = shown["entries"]
-    assert (entry["registered"], entry["sample"], entry["history"]) == (1, SAMPLE, HISTORY)
-
-
-def test_samples_are_for_callers_with_a_token():
-    (entry,) = presented([slot()], {("A", "q"): SAMPLE}, with_token=False)["entries"]
-    assert entry["sample"] is None
+    assert (entry["registered"], entry["sample"], entry["history"]) == (1, sample, HISTORY)
 
 
 def test_entries_that_only_history_reports_or_samples_have_are_listed_with_nothing_registered():

@@ -8,7 +8,7 @@ from simulation.jobs import RESOURCES
 from simulation.parameters import REFRESH_S, STALE_S
 
 checkout.importable()
-from glidein_demand.pool.free_slots import job_deadline  # noqa: E402
+from glidein_demand.pool.slots import job_deadline  # noqa: E402
 from glidein_demand.store import glidein_tracking as tracking  # noqa: E402
 
 EPOCH = 1_800_000_000

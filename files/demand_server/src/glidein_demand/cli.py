@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import pwd
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn, Sequence
 
@@ -18,8 +21,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from . import __version__
 from .config import DEFAULT_CONFIG, ConfigError, Settings, UnusableError, load
 from .store.database import Database, one_line, parse_url
-from .store.leases import NOT_PAUSED, LeaseLimits, LimitError, Pause
-from .store.tokens import TokenError, Tokens, wanted_digests
+from .store.leases import LeaseLimits, LimitError, Pause
+from .store.tokens import TokenError, Tokens
 
 LONGEST_REASON = 300
 
@@ -34,20 +37,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     `serve` returns 1 if the database cannot be used now, so that systemd starts it again.
     """
     arguments = _parser().parse_args(argv)
-    path = Path(arguments.config)
+    path, serves = Path(arguments.config), arguments.run is _serve
     try:
         settings = load(path)
         try:
             if arguments.run is not _check:
                 _require_owner(settings.state.database)
-            return arguments.run(arguments, settings)
+            if arguments.run in (_check, _serve):
+                arguments.run(settings)
+            else:
+                with _database(settings.state.database, arguments.only_read) as database:
+                    arguments.run(arguments, database)
+            return 0
         except ConfigError as error:
             raise type(error)(f"{path}: {error}") from error
     except (ConfigError, LimitError, TokenError, UsageError) as error:
-        retry = isinstance(error, UnusableError) and arguments.run is _serve
+        retry = isinstance(error, UnusableError) and serves
         return _failed(f"{error}{_advice(error)}", status=1 if retry else 2)
     except SQLAlchemyError as error:
-        return _failed(f"{path}: state.database: {one_line(error)}", status=1 if arguments.run is _serve else 2)
+        return _failed(f"{path}: state.database: {one_line(error)}", status=1 if serves else 2)
     except KeyboardInterrupt:
         return _failed("interrupted")
 
@@ -67,95 +75,81 @@ def _require_owner(url: str) -> None:
         raise UsageError(f"{text}; run this with: sudo -u {name}")
 
 
-def _serve(_arguments: argparse.Namespace, settings: Settings) -> int:
+@contextlib.contextmanager
+def _database(url: str, only_read: bool) -> Iterator[Database]:
+    """Open the database. only_read: if its file does not exist, do not make it, but open an empty database."""
+    file = _file_of(url)
+    with tempfile.TemporaryDirectory() as folder:
+        database = Database(f"sqlite:///{folder}/empty.db" if only_read and file and not file.exists() else url)
+        with contextlib.closing(database):
+            yield database
+
+
+def _serve(settings: Settings) -> None:
     # Imported here and below, because the other commands start faster without HTTP and HTCondor.
     from . import service
 
-    return service.run(settings)
+    service.run(settings)
 
 
-def _check(_arguments: argparse.Namespace, settings: Settings) -> int:
+def _check(settings: Settings) -> None:
     # The processes of queries start in the current directory. With sudo, it may be one that this user may not enter.
     if not os.access(".", os.X_OK):
         os.chdir("/")
     from . import service
 
     service.check(settings)
-    return 0
 
 
-def _pause(arguments: argparse.Namespace, settings: Settings) -> int:
-    if arguments.show:
-        state = Pause(Database(settings.state.database)).state() if _exists(settings.state.database) else NOT_PAUSED
-        print(json.dumps(state))
-        return 0
+def _pause(arguments: argparse.Namespace, database: Database) -> None:
+    if arguments.only_read:
+        print(json.dumps(Pause(database).state()))
+        return
     reason = arguments.reason
     if len(reason) > LONGEST_REASON or not reason.isprintable():
         raise UsageError(f"--reason must be one line of at most {LONGEST_REASON} characters")
-    Pause(Database(settings.state.database)).set(reason, os.environ.get("SUDO_USER") or _user(os.getuid()))
+    Pause(database).set(reason, os.environ.get("SUDO_USER") or _user(os.getuid()))
     print("paused: every lease is zero until `glidein-demand resume`")
-    return 0
 
 
-def _resume(_arguments: argparse.Namespace, settings: Settings) -> int:
-    Pause(Database(settings.state.database)).clear()
+def _resume(_arguments: argparse.Namespace, database: Database) -> None:
+    Pause(database).clear()
     print("resumed: leases are granted")
-    return 0
 
 
-def _token_create(arguments: argparse.Namespace, settings: Settings) -> int:
-    kind = "reader" if arguments.reader else "site"
-    secret = Tokens(Database(settings.state.database)).create(arguments.name, kind)
-    print(f"the token of the {kind} {arguments.name}; it cannot be shown again:", file=sys.stderr)
+def _token_create(arguments: argparse.Namespace, database: Database) -> None:
+    secret = Tokens(database).create(arguments.name, arguments.kind)
+    print(f"the token of the {arguments.kind} {arguments.name}; it cannot be shown again:", file=sys.stderr)
     print(secret)
-    return 0
 
 
-def _token_set(arguments: argparse.Namespace, settings: Settings) -> int:
-    kind = "reader" if arguments.reader else "site"
+def _token_set(arguments: argparse.Namespace, database: Database) -> None:
     try:
         secret = sys.stdin.buffer.read().decode("ascii").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise UsageError("standard input must be a token of ASCII characters") from error
-    if arguments.check and not _exists(settings.state.database):
-        wanted_digests({arguments.name: secret})
-        change = "created"
-    else:
-        change = Tokens(Database(settings.state.database)).put(arguments.name, secret, kind, check=arguments.check)
+    change = Tokens(database).put(arguments.name, secret, arguments.kind, check=arguments.only_read)
     print(json.dumps({"change": change}))
-    return 0
 
 
-def _token_revoke(arguments: argparse.Namespace, settings: Settings) -> int:
-    Tokens(Database(settings.state.database)).revoke(arguments.name)
+def _token_revoke(arguments: argparse.Namespace, database: Database) -> None:
+    Tokens(database).revoke(arguments.name)
     print(f"revoked: {arguments.name}")
-    return 0
 
 
-def _token_list(arguments: argparse.Namespace, settings: Settings) -> int:
-    rows = Tokens(Database(settings.state.database)).rows()
+def _token_list(arguments: argparse.Namespace, database: Database) -> None:
+    rows = Tokens(database).rows()
     print(json.dumps(rows, indent=2) if arguments.json else token_table(rows, time.time()))
-    return 0
 
 
-def _token_sync(arguments: argparse.Namespace, settings: Settings) -> int:
+def _token_sync(arguments: argparse.Namespace, database: Database) -> None:
     wanted = parse_sites(sys.stdin.buffer.read())
-    if arguments.check and not _exists(settings.state.database):
-        found = {"created": sorted(wanted), "changed": [], "revoked": []}
-    else:
-        found = Tokens(Database(settings.state.database)).install(wanted, "site", "role", check=arguments.check)
-    print(json.dumps(found))
-    return 0
+    print(json.dumps(Tokens(database).install(wanted, "site", "role", check=arguments.only_read)))
 
 
-def _lease_limits(arguments: argparse.Namespace, settings: Settings) -> int:
+def _lease_limits(arguments: argparse.Namespace, database: Database) -> None:
     wanted = parse_sites(sys.stdin.buffer.read(), "jobs")
-    if arguments.check and not _exists(settings.state.database):
-        found = {"changed": sorted(wanted), "removed": []}
-    else:
-        found = LeaseLimits(Database(settings.state.database)).install(wanted, check=arguments.check)
-    print(json.dumps(found))
-    return 0
+    print(json.dumps(LeaseLimits(database).install(wanted, check=arguments.only_read)))
 
 
 def parse_sites(text: bytes, value: str = "token") -> dict[str, Any]:
@@ -200,12 +194,6 @@ def _file_of(url: str) -> Path | None:
     return Path(parsed.database).absolute()
 
 
-def _exists(url: str) -> bool:
-    """Return whether the database exists, without making its file."""
-    file = _file_of(url)
-    return file is None or file.exists()
-
-
 def _user(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
@@ -237,17 +225,18 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "check", _check, "check the configuration")
     pause = _command(commands, "pause", _pause, "set every lease to zero, so that no more glideins are submitted")
     pause.add_argument("--reason", default="", metavar="TEXT", help="shown on the status page")
-    pause.add_argument("--show", action="store_true", help="only print the state as JSON")
+    pause.add_argument("--show", dest="only_read", action="store_true", help="only print the state as JSON")
     _command(commands, "resume", _resume, "grant leases again")
     token = commands.add_parser("token", help="create, revoke and list the tokens of sites and readers")
     actions = token.add_subparsers(required=True, metavar="ACTION")
     create = _command(actions, "create", _token_create, "create a token and print it, only this once")
-    create.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
-    create.add_argument("--reader", action="store_true", help="a token that may read all data, and may not write")
     put = _command(actions, "set", _token_set, "read a token from standard input, and make it that of NAME")
-    put.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
-    put.add_argument("--reader", action="store_true", help="a token that may read all data, and may not write")
-    put.add_argument("--check", action="store_true", help="only print the change")
+    for command in (create, put):
+        command.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
+        command.add_argument(
+            "--reader", dest="kind", action="store_const", const="reader", default="site",
+            help="a token that may read all data, and may not write",
+        )  # fmt: skip
     revoke = _command(actions, "revoke", _token_revoke, "revoke a token")
     revoke.add_argument("name", metavar="NAME")
     listing = _command(actions, "list", _token_list, "list the tokens")
@@ -255,18 +244,18 @@ def _parser() -> argparse.ArgumentParser:
     sync = _command(
         actions, "sync", _token_sync, 'read {"site": "token"} from standard input, and install exactly these tokens'
     )
-    sync.add_argument("--check", action="store_true", help="only print the changes")
-    purpose = (
-        'read {"site": jobs} from standard input: the most jobs that each site may lease; no limit for other sites'
-    )
-    limits = _command(commands, "lease-limits", _lease_limits, purpose)
-    limits.add_argument("--check", action="store_true", help="only print the changes")
+    limits = _command(
+        commands, "lease-limits", _lease_limits,
+        'read {"site": jobs} from standard input: the most jobs that each site may lease; no limit for other sites',
+    )  # fmt: skip
+    for command in (put, sync, limits):
+        command.add_argument("--check", dest="only_read", action="store_true", help="only print the change")
     return parser
 
 
 def _command(commands: Any, name: str, run: Any, purpose: str) -> argparse.ArgumentParser:
     command = commands.add_parser(name, help=purpose, description=purpose)
-    command.set_defaults(run=run)
+    command.set_defaults(run=run, only_read=False)
     # Allowed after the command, too. Without it there, a --config before the command counts.
     command.add_argument("--config", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     return command

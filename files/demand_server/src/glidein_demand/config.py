@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from .values import NAME
+from .values import NAME, one_line
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -134,7 +134,7 @@ def load(path: Path) -> Settings:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise ConfigError(f"{path}: not a TOML file: {_one_line(error)}") from error
+        raise ConfigError(f"{path}: not a TOML file: {one_line(error)}") from error
     try:
         return parse(data)
     except ConfigError as error:
@@ -147,7 +147,7 @@ def parse(data: dict[str, Any]) -> Settings:
         # Ansible's templates may make text of numbers and booleans, which is accepted.
         return msgspec.convert(data, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(_one_line(_described(str(error), data))) from error
+        raise ConfigError(one_line(_described(str(error), data))) from error
 
 
 def _described(message: str, data: dict[str, Any]) -> str:
@@ -167,7 +167,3 @@ def _described(message: str, data: dict[str, Any]) -> str:
     expected = next((rule.description for rule in rules if rule.description), None)
     reason = f"must be {expected}" if expected else message.partition(" - at ")[0]
     return f"{section}.{setting} = {repr(data[section][setting])[:200]}: {reason}"
-
-
-def _one_line(value: object) -> str:
-    return " ".join(str(value).split())

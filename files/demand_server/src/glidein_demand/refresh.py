@@ -1,34 +1,24 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The refresh: query schedds, collector and negotiator, and store the results. A failed query ends no refresh."""
+"""The refresh: the queries of all daemons, and the storage of their results in the pool's state and in the stores."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from functools import partial
 from typing import Any
 
-from .pool import schedds, supply
-from .pool.passed_over_detector import PassedOverDetector
+from .pool import schedds
+from .pool.passed_over import PassedOverDetector
 from .pool.pool_state import GONE
-from .pool.queries import (
-    MAX_PARALLEL_QUERIES,
-    QueryError,
-    demand_queries,
-    limits_query,
-    one_line,
-    schedds_query,
-    supply_query,
-    waits_query,
-)
+from .pool.queries import MAX_PARALLEL_QUERIES, QueryError, demand_queries, schedd_query, schedds_query
 from .server import Server
+from .values import one_line
 
 log = logging.getLogger(__name__)
-
-COLLECTOR = "the collector"
-NEGOTIATOR = "the negotiator"
 
 
 class Refresher:
@@ -52,9 +42,12 @@ class Refresher:
     def refresh_once(self) -> None:
         """Run all queries once. After a failed query, the pool's state has the error and the last good result."""
         with ThreadPoolExecutor(MAX_PARALLEL_QUERIES, thread_name_prefix="read") as executor:
-            supply = executor.submit(self._read_supply)
-            limits = executor.submit(self._read_limits)
-            self._read_schedds()
+            supply = executor.submit(
+                self._attempt, "the list of machines", self._read_supply, self._pool_state.store_supply_error
+            )
+            # The negotiator does not respond during a negotiation cycle: then its last limits remain.
+            limits = executor.submit(self._attempt, "the negotiator", self._read_limits)
+            self._attempt("the collector", self._read_schedds, self._store_collector_error)
             now = int(self._server.clock())
             requested = self._server.requested_attributes.names()
             # All queries are submitted before the first result is awaited, so that one that hangs delays no other.
@@ -65,53 +58,40 @@ class Refresher:
             ]
             names = {executor.submit(self._run, query): name for name, query in queries}
             for name, parts in _complete(names):
-                self._store_demand(name, parts, now)
+                self._attempt(
+                    name,
+                    partial(self._store_demand, name, parts, now),
+                    partial(self._pool_state.store_demand_error, name),
+                )
             supply.result()
             limits.result()
         self._detect_passed_over(now)
 
     def read_waits(self) -> None:
         """Read from each schedd how long the jobs waited that have ended since the last call, and store that."""
-        if not self._schedds_read.wait(self._settings.pool.job_history_seconds):
-            return
-        history = self._server.history
-        for schedd in self._schedds:
-            name = schedd["name"]
-            source = f"the job history of {name}"
-            try:
-                since = history.wait_marker(name)
-                result = self._run(waits_query(self._settings, schedd, since))
-                if result["until"] != since:
-                    history.add_waits(name, result["until"], result["waits"])
-                self._log_change(source, "")
-            except Exception as error:  # noqa: BLE001 - as in _store_demand
-                self._log_change(source, error)
+        if self._schedds_read.wait(self._settings.pool.job_history_seconds):
+            for schedd in self._schedds:
+                self._attempt(f"the job history of {schedd['name']}", partial(self._read_waits, schedd))
+
+    def _read_waits(self, schedd: Mapping[str, Any]) -> None:
+        history, name = self._server.history, schedd["name"]
+        since = history.wait_marker(name)
+        result = self._run({**schedd_query(self._settings, schedd), "type": "waits", "since": since})
+        if result["until"] != since:
+            history.add_waits(name, result["until"], result["waits"])
 
     def _store_demand(self, name: str, parts: list[Future[dict[str, Any]]], now: int) -> None:
-        try:
-            results = [part.result() for part in parts]
-            self._by_requirements.discard(name)
-            if any(result["by_requirements"] for result in results):
-                self._by_requirements.add(name)
-            attributes = set.intersection(*(set(result.get("attributes", ())) for result in results))
-            self._pool_state.store_demand(name, results, now, tuple(sorted(attributes)))
-        except Exception as error:  # noqa: BLE001 - an invalid result of one daemon must not end the thread
-            self._pool_state.store_demand_error(name, self._log_change(name, error))
-        else:
-            self._log_change(name, "")
+        results = [part.result() for part in parts]
+        self._by_requirements.discard(name)
+        if any(result["by_requirements"] for result in results):
+            self._by_requirements.add(name)
+        self._pool_state.store_demand(name, results, now)
 
     def _read_schedds(self) -> None:
-        """Read the pool's schedds from the collector. If that fails, keep those of the last refresh."""
-        try:
-            found = self._run(schedds_query(self._settings))
-            self._schedds, missing = schedds.select(found["schedds"], self._settings.pool.schedds)
-            self._pool_state.store_gateways(found.get("gateways", ()))
-        except Exception as error:  # noqa: BLE001 - as in _store_demand
-            message = self._log_change(COLLECTOR, error)
-            if not self._schedds:
-                self._pool_state.store_pool_error(message)
-            return
-        self._log_change(COLLECTOR, "")
+        """Read the pool's schedds from the collector. If that fails, those of the last refresh remain."""
+        found = self._run(schedds_query(self._settings))
+        self._schedds, missing = schedds.select(found["schedds"], self._settings.pool.schedds)
+        self._pool_state.store_gateways(found["gateways"])
         gone = self._pool_state.store_schedds({schedd["name"] for schedd in self._schedds}, missing)
         for name in gone:
             self._log_change(name, GONE)
@@ -119,40 +99,39 @@ class Refresher:
             self._schedds_read.set()
             self._log_change("the pool", "")
         elif not gone:
-            self._pool_state.store_pool_error(self._log_change("the pool", "the collector has no schedd"))
+            error = "the collector has no schedd"
+            self._log_change("the pool", error)
+            self._pool_state.store_pool_error(error)
+
+    def _store_collector_error(self, error: str) -> None:
+        if not self._schedds:
+            self._pool_state.store_pool_error(error)
 
     def _read_supply(self) -> None:
-        now, source = int(self._server.clock()), "the list of machines"
-        machine_ads = self._server.machine_ads
-        try:
-            parameters = {
+        now, machine_ads, pool = int(self._server.clock()), self._server.machine_ads, self._settings.pool
+        result = self._run(
+            {
+                "type": "supply",
+                "collector": pool.collector,
+                "now": now,
+                "vo": pool.vo,
+                "token_vos": pool.token_vos,
                 "slot_states": self._slot_states,
                 "token_sites": machine_ads.token_sites(now),
                 "sampled": machine_ads.recent(now),
             }
-            result = self._run(supply_query(self._settings, now, parameters))
-            self._slot_states = result["slot_states"]
-            machine_ads.add(result["samples"], now)
-            self._server.glideins.registered(result["glideins"], now)
-            self._server.core_hours.jobs_seen(result["job_cores"], now)
-            self._passed_over.empty_glideins = result["empty_glideins"]
-            shown = {key: value for key, value in result.items() if key not in supply.INTERNAL_KEYS}
-            self._pool_state.store_supply(shown, now)
-        except Exception as error:  # noqa: BLE001 - as in _store_demand
-            self._pool_state.store_supply_error(self._log_change(source, error))
-        else:
-            self._log_change(source, "")
+        )
+        self._slot_states = result["slot_states"]
+        machine_ads.add(result["samples"], now)
+        self._server.glideins.registered(result["glideins"], now)
+        self._server.core_hours.jobs_seen(result["job_cores"], now)
+        self._passed_over.empty_glideins = result["empty_glideins"]
+        self._pool_state.store_supply(result["supply"], now)
 
     def _read_limits(self) -> None:
-        """Query the negotiator. It does not respond during a negotiation cycle: then its last limits remain."""
-        try:
-            result = self._run(limits_query(self._settings))
-            self._pool_state.store_limits(result["limits"])
-            self._cycles = result.get("cycles", [])
-        except Exception as error:  # noqa: BLE001 - as in _store_demand
-            self._log_change(NEGOTIATOR, error)
-        else:
-            self._log_change(NEGOTIATOR, "")
+        result = self._run({"type": "limits", "collector": self._settings.pool.collector})
+        self._pool_state.store_limits(result["limits"])
+        self._cycles = result["cycles"]
 
     def _detect_passed_over(self, now: int) -> None:
         stored = self._server.passed_over
@@ -167,19 +146,27 @@ class Refresher:
     def _run(self, query: dict[str, Any]) -> dict[str, Any]:
         return self._server.queries.run(query, self._settings.pool.query_timeout_seconds)
 
-    def _log_change(self, source: str, error: Exception | str) -> str:
-        """Log the first of equal failures of a source, and its recovery; return the failure as one line."""
-        if isinstance(error, QueryError):
-            error = str(error)
-        elif isinstance(error, Exception):
-            error = f"unexpected result: {one_line(repr(error))}"
+    def _attempt(self, source: str, work: Callable[[], None], on_error: Callable[[str], None] | None = None) -> None:
+        """Do the work with the result of a source. After a failure, call `on_error` with its reason as one line."""
+        error = ""
+        try:
+            work()
+        except QueryError as failure:
+            error = str(failure)
+        except Exception as failure:  # noqa: BLE001 - an invalid result of one daemon must not end the thread
+            error = f"unexpected result: {one_line(repr(failure))}"
+        self._log_change(source, error)
+        if error and on_error is not None:
+            on_error(error)
+
+    def _log_change(self, source: str, error: str) -> None:
+        """Log the first of equal failures of a source, and its recovery."""
         if error != self._errors.get(source, ""):
             self._errors[source] = error
             if error:
                 log.warning("the query of %s failed: %s; its last result is kept", source, error)
             else:
                 log.info("the query of %s succeeded again", source)
-        return error
 
 
 def _complete(names: Mapping[Future[Any], str]) -> Iterator[tuple[str, list[Future[Any]]]]:

@@ -1,21 +1,22 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state of one demand server, built from its settings."""
+"""The state of one demand server, built from its settings, and the thread of each periodic work."""
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable
 from typing import Callable
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from .config import Settings
-from .periodic import Every
 from .pool.job_lookup import JobLookup
 from .pool.pool_state import PoolState
-from .pool.queries import Queries
-from .pool.requested_attributes import RequestedAttributes
+from .pool.queries import Queries, RequestedAttributes
 from .result_cache import ResultCache
 from .store.core_hours import CoreHours
 from .store.database import Database
@@ -25,7 +26,7 @@ from .store.history import History
 from .store.leases import LeaseLimits, Leases, Pause, SiteOwners
 from .store.reports import Clients, Reports
 from .store.tokens import Tokens
-from .values import DAY_S, MAX_SITES
+from .values import DAY_S, MAX_SITES, one_line
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,44 @@ MAX_ANONYMOUS = 200
 
 STOP_S = 1.0
 """The longest time that stop() waits for periodic work."""
+
+
+EXPECTED = (OSError, SQLAlchemyError)
+"""Failures of periodic work that are logged without a traceback."""
+
+
+class Every(threading.Thread):
+    """A thread that calls `work` every `seconds` seconds, first after `delay_s`, until stop().
+
+    After a failure, the next call comes at its time. Of equal failures in a row, only the first is logged.
+    """
+
+    def __init__(self, name: str, seconds: float, work: Callable[[], object], delay_s: float = 0) -> None:
+        super().__init__(name=name, daemon=True)
+        self._seconds = seconds
+        self._work = work
+        self._delay_s = delay_s
+        self._problem = ""
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """Work until stop()."""
+        self._ended.wait(self._delay_s)
+        while not self._ended.is_set():
+            began = time.monotonic()
+            try:
+                self._work()
+                self._problem = ""
+            except Exception as error:  # noqa: BLE001 - the next call may succeed
+                problem = f"{type(error).__name__}: {one_line(error)[:300]}"
+                if problem != self._problem:
+                    log.error("%s failed: %s", self.name, problem, exc_info=not isinstance(error, EXPECTED))
+                self._problem = problem
+            self._ended.wait(max(0.0, self._seconds - (time.monotonic() - began)))
+
+    def stop(self) -> None:
+        """End the thread after the work that is running; do not wait for it."""
+        self._ended.set()
 
 
 class Server:
@@ -76,7 +115,7 @@ class Server:
         self._threads: list[Every] = []
 
     def start(self, threads: Iterable[Every]) -> None:
-        """Start the periodic work; see background.threads."""
+        """Start the periodic work; see service.threads."""
         self._threads = list(threads)
         for thread in self._threads:
             thread.start()

@@ -1,24 +1,30 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The run of the server, and the check of its configuration."""
+"""The running service: the application, its periodic work, and its end."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from pathlib import Path
+from typing import Callable
 
 import flask
+from prometheus_client.bridge.graphite import GraphiteBridge
 
-from . import __version__, background
+from . import __version__, upkeep
 from .config import DEFAULT_CONFIG, ConfigError, Settings, load
-from .pool.queries import QueryError
-from .pool.queries import run as run_query
-from .server import Server
+from .pool.queries import Queries, QueryError
+from .refresh import Refresher
+from .server import Every, Server
 from .store.database import check_url
-from .web.app import create_app
-from .web.current import EXTENSION
+from .web import metrics
+from .web.app import EXTENSION, create_app
 from .web.http_server import HttpServer
+
+GRAPHITE_S = 60.0
+GRAPHITE_TIMEOUT_S = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -27,16 +33,18 @@ def check(settings: Settings) -> None:
     """Raise ConfigError if the constraint or the URL of the database is invalid. Open neither database nor port."""
     check_url(settings.state.database)
     if settings.pool.constraint:
+        query = {"type": "check", "constraint": settings.pool.constraint}
         try:
-            run_query({"type": "check", "constraint": settings.pool.constraint}, settings.pool.query_timeout_seconds)
+            with contextlib.closing(Queries()) as queries:
+                queries.run(query, settings.pool.query_timeout_seconds)
         except QueryError as error:
             raise ConfigError(
                 f"pool.constraint = {settings.pool.constraint!r}: {error}; must be a ClassAd expression, or empty"
             ) from error
 
 
-def run(settings: Settings) -> int:
-    """Query the pool in the background, serve requests until SIGTERM or SIGINT, and return 0. Raise ConfigError."""
+def run(settings: Settings) -> None:
+    """Query the pool in the background and serve requests until SIGTERM or SIGINT. Raise ConfigError."""
     log_to_stderr()
     check(settings)
     app = create_app(settings)
@@ -47,11 +55,10 @@ def run(settings: Settings) -> int:
             "version %s listens on %s:%s, refresh every %s s",
             __version__, settings.server.bind, settings.server.port, settings.pool.refresh_seconds,
         )  # fmt: skip
-        server.start(background.threads(server))
+        server.start(threads(server))
         http.run()
     finally:
         server.stop()
-    return 0
 
 
 def wsgi() -> flask.Flask:
@@ -61,8 +68,39 @@ def wsgi() -> flask.Flask:
     """
     app = create_app(load(Path(os.environ.get("GLIDEIN_DEMAND_CONFIG", DEFAULT_CONFIG))))
     server: Server = app.extensions[EXTENSION]
-    server.start(background.threads(server))
+    server.start(threads(server))
     return app
+
+
+def threads(server: Server) -> list[Every]:
+    """Return the threads of the server's periodic work; none of them runs yet."""
+    settings = server.settings
+    refresher = Refresher(server)
+    found = [
+        Every("refresh", settings.pool.refresh_seconds, refresher.refresh_once),
+        Every("upkeep", upkeep.INTERVAL_S, upkeep.Upkeep(server).work, delay_s=upkeep.INTERVAL_S),
+    ]
+    if settings.pool.job_history_seconds:
+        found.append(Every("waits", settings.pool.job_history_seconds, refresher.read_waits))
+    if settings.metrics.graphite_server:
+        found.append(Every("graphite", GRAPHITE_S, graphite(server)))
+    return found
+
+
+def graphite(server: Server) -> Callable[[], None]:
+    """Return a function that sends the metrics to Graphite. It raises OSError if Graphite cannot be reached."""
+    host, port = server.settings.metrics.graphite_server, server.settings.metrics.graphite_port
+    bridge = GraphiteBridge((host, port), metrics.registry(server), GRAPHITE_TIMEOUT_S)
+
+    def send() -> None:
+        try:
+            bridge.push(server.settings.metrics.graphite_prefix)
+        except OSError as error:
+            server.graphite_sends["error"] += 1
+            raise OSError(f"metrics.graphite_server = {host!r}, port {port}: {error}") from error
+        server.graphite_sends["ok"] += 1
+
+    return send
 
 
 def log_to_stderr() -> None:

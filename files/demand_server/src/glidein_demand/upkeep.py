@@ -61,7 +61,7 @@ def site_records(
 
 
 class Upkeep:
-    """The upkeep, every INTERVAL_S seconds (background.py)."""
+    """The upkeep, every INTERVAL_S seconds (service.py)."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

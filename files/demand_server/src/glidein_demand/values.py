@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Types, limits and periods of time that every part of the program uses. This module imports no other part.
+"""Names, limits, periods of time and small functions that several parts of the server share.
 
 All times are epoch seconds, and all periods are of UTC.
 """
@@ -49,3 +49,8 @@ def month_of(time_s: float) -> int:
 def year_of(time_s: float) -> int:
     """Return the beginning of the year."""
     return int(datetime(datetime.fromtimestamp(time_s, timezone.utc).year, 1, 1, tzinfo=timezone.utc).timestamp())
+
+
+def one_line(value: object) -> str:
+    """Return a value's text, such as an error's, without line breaks and repeated spaces."""
+    return " ".join(str(value).split())

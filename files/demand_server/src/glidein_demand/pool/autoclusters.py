@@ -16,7 +16,8 @@ from typing import Any
 
 import classad2
 
-from .schedd_client import Schedd
+from . import jobs
+from .schedds import Schedd
 
 
 def rows(
@@ -74,7 +75,7 @@ class _AutoclusterCheck:
         return set(names[: names.index("requirements")]) if "requirements" in names else set()
 
     def is_unchanged(self) -> bool:
-        same = f"ClusterId == {self._job['ClusterId']} && ProcId == {self._job['ProcId']}"
+        same = jobs.is_job(self._job["ClusterId"], self._job["ProcId"])
         now = self._schedd.first(same, self.ATTRIBUTES)
         return now is not None and now.get("AutoClusterAttrs") == self._job["AutoClusterAttrs"]
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import classad2
 
-from . import jobs, late_materialization
-from .schedd_client import Schedd
+from . import jobs
+from .schedds import Schedd
 
 MAX_TEXT = 500
 """The longest text of a job that is returned, such as the reason of a hold."""
@@ -45,25 +45,24 @@ def read(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
     The query has the settings of queries.demand_queries, like the query of the schedd's demand.
     """
     cluster, proc = int(query["cluster"]), int(query["proc"])
-    ad = schedd.first(f"ClusterId == {cluster} && ProcId == {proc}", [])
+    ad = schedd.first(jobs.is_job(cluster, proc), [])
     if ad is not None:
         ad["JobCount"], ad["JobIds"] = 1, f"{cluster}.{proc}"
         return {"facts": _facts(ad, "queue", query, jobs.demand_groups)}
     for factory in schedd.clusters(f"ClusterId == {cluster} && JobMaterializeDigestFile isnt undefined"):
-        startable, waiting = late_materialization.unmaterialized_jobs(factory)
+        startable, waiting = jobs.unmaterialized_jobs(factory)
         first = jobs.evaluate(factory, "JobMaterializeNextProcId")
         if isinstance(first, int) and first <= proc < first + startable + waiting:
-            facts = _facts(factory, "factory", query, late_materialization.demand_groups)
+            facts = _facts(factory, "factory", query, jobs.factory_groups)
             # The cluster's ad has the first item's values.
             of_items = {"group": None, "unreadable": None} if "JobMaterializeItemsFile" in factory else {}
             return {"facts": {**facts, **of_items, "status": 1}}
     return {"facts": None}
 
 
-def read_history(query: Mapping[str, Any], history: Callable[[str, list[str], int, str], list[Any]]) -> dict[str, Any]:
+def read_history(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
     """Return {"facts"} as `read` does, of a job that has left the queue."""
-    constraint = f"ClusterId == {int(query['cluster'])} && ProcId == {int(query['proc'])}"
-    for ad in history(constraint, HISTORY_ATTRIBUTES, 1, ""):
+    for ad in schedd.history(jobs.is_job(query["cluster"], query["proc"]), HISTORY_ATTRIBUTES, 1, ""):
         return {"facts": {**_values(ad), "place": "history", "group": None, "unreadable": None, "excluded_by": []}}
     return {"facts": None}
 

@@ -1,9 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The last results of all queries, in memory: demand of each schedd, supply, and the negotiator's limits."""
+"""The last results of all queries, in memory: demand of each schedd, supply, gateways, and the negotiator's limits."""
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 import time
@@ -12,25 +13,156 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from ..config import Settings
-from . import gateways, supply
-from .query_results import QueryResults, ScheddResult, ScheddState
+from . import accounting_limits, demand, schedds, supply
 
 FORGET_S = 86400
 """The time in seconds that a schedd's demand is kept after the collector has lost the schedd."""
 GONE = "the collector has no schedd of this name"
+
+_OF_SUBMITTER = ("id", "count", "first_job", "max_runtime_s")
+
+
+@dataclass(frozen=True)
+class ScheddState:
+    """The last result of one schedd, and the error of the last query if it failed. Times are epoch seconds.
+
+    as_of: None if no query succeeded. `over_limit` jobs, which `groups` do not count, are beyond the schedd's `limit`
+    (MAX_JOBS_RUNNING; None: no limit). gone_since: the time since which the collector, or the configuration, no longer
+    has the schedd. attributes: the names of the job attributes that divide its groups.
+    """
+
+    name: str
+    as_of: int | None = None
+    groups: Sequence[dict[str, Any]] = ()
+    unreadable: Sequence[dict[str, Any]] = ()
+    limit: int | None = None
+    over_limit: int = 0
+    attributes: tuple[str, ...] = ()
+    error: str | None = None
+    gone_since: float | None = None
+
+    @classmethod
+    def of(cls, name: str, as_of: int, parts: Sequence[Mapping[str, Any]]) -> ScheddState:
+        """Return the state after a query; `parts`: the results of its parts (query_handlers.read_demand)."""
+        read = [group for part in parts for group in part["groups"]]
+        # The limit and the number of jobs below it come from the first part.
+        limit, left = parts[0].get("limit"), parts[0].get("left")
+        groups = demand.within_limit(read, left)
+        unreadable = [row for part in parts for row in part["unreadable"]]
+        attributes = tuple(sorted(set.intersection(*(set(part.get("attributes", ())) for part in parts))))
+        return cls(name, as_of, groups, unreadable, limit, _jobs(read) - _jobs(groups), attributes)
+
+
+class QueryResults:
+    """The merged `states` of all schedds. Results from before `fresh_from` are stale. Safe from many threads.
+
+    pool_limits: accounting_limits.Limits of the negotiator; None for no limit. error: why no schedd is known, or None.
+    about: {"as_of", "attributes", "schedds"} of get_demand. The groups are computed at the first use, in some 10 ms for
+    thousands of groups.
+    """
+
+    def __init__(
+        self,
+        states: Iterable[ScheddState],
+        fresh_from: float,
+        pool_limits: accounting_limits.Limits | None = None,
+        error: str | None = None,
+    ) -> None:
+        self.states = tuple(sorted(states, key=lambda state: state.name))
+        self._read = [(state.as_of, state) for state in self.states if state.as_of is not None]
+        self._fresh_from = fresh_from
+        self.pool_limits = pool_limits
+        self._lock = threading.Lock()
+        attributes = [set(state.attributes) for _as_of, state in self._read]
+        self.about: dict[str, Any] = {
+            "as_of": self._as_of(),
+            "attributes": sorted(set.intersection(*attributes)) if attributes else [],
+            "schedds": {
+                "answered": [state.name for state in self.states if state.error is None],
+                "failed": [
+                    {"name": state.name, "error": state.error, "as_of": state.as_of}
+                    for state in self.states
+                    if state.error is not None
+                ],
+                **({} if error is None else {"error": error}),
+            },
+        }
+
+    def demand(self, with_token: bool = True) -> dict[str, Any]:
+        """Return the result of get_demand, before leases, for callers with or without a token."""
+        with self._lock:
+            return self._demand if with_token else self._demand_anonymous
+
+    def by_submitter(self) -> list[dict[str, Any]]:
+        """Return the groups before those of several submitters are merged: {"id", "count", "first_job", ...}."""
+        return [
+            {**{name: group[name] for name in _OF_SUBMITTER}, "submitter": accounting_limits.submitter(group)}
+            for group in self._of_submitters()
+        ]
+
+    def _as_of(self) -> int | None:
+        """Return the time of the oldest result of the schedds whose last query succeeded.
+
+        A schedd that is gone therefore does not make the result old for ever. If all queries failed, return the time of
+        the newest result.
+        """
+        answered = [as_of for as_of, state in self._read if state.error is None]
+        return min(answered) if answered else max((as_of for as_of, _state in self._read), default=None)
+
+    def _of_submitters(self) -> list[dict[str, Any]]:
+        """Return new groups of one submitter each, without the jobs beyond the negotiator's limits."""
+        groups = [
+            {**group, "as_of": as_of, "stale": as_of < self._fresh_from}
+            for as_of, state in self._read
+            for group in state.groups
+        ]
+        return accounting_limits.apply(groups, self.pool_limits)
+
+    @functools.cached_property
+    def _demand(self) -> dict[str, Any]:
+        groups = self._of_submitters()
+        for group in groups:
+            group["stale"] = group["count"] if group["stale"] else 0
+            group.pop("accounting_group", None)
+        limits = accounting_limits.for_plan(groups, self.pool_limits)
+        return {
+            **self.about,
+            "groups": demand.merge(groups),
+            "unreadable": [{"schedd": state.name, **row} for _as_of, state in self._read for row in state.unreadable],
+            "waiting_for_limit": [
+                {"schedd": state.name, "count": state.over_limit, "limit": state.limit}
+                for _as_of, state in self._read
+                if state.over_limit
+            ],
+            **({"concurrency_limits": limits} if limits else {}),
+        }
+
+    @functools.cached_property
+    def _demand_anonymous(self) -> dict[str, Any]:
+        # An expression's value may be a user's private text.
+        of_unreadable = ("schedd", "count", "first_job", "attribute")
+        return {
+            **{key: value for key, value in self._demand.items() if key != "concurrency_limits"},
+            "groups": [demand.without_private_data(group) for group in self._demand["groups"]],
+            "unreadable": [{key: row[key] for key in of_unreadable} for row in self._demand["unreadable"]],
+        }
+
+
+def _jobs(groups: Iterable[dict[str, Any]]) -> int:
+    return sum(group["count"] for group in groups)
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """The state at one moment. It is immutable: a change makes a new snapshot.
 
-    results: of the schedds. supply: the result of supply.read, with "as_of" and "error".
+    results: of the schedds. supply: the result of supply.summarise, with "as_of" and "error".
     """
 
     results: QueryResults
     supply: dict[str, Any]
     gateways: tuple[Mapping[str, Any], ...] = ()
-    """The result of gateways.merge."""
+    """The result of schedds.merge_gateways."""
 
 
 class PoolState:
@@ -55,16 +187,11 @@ class PoolState:
                     self._renew()
         return self._snapshot
 
-    def store_demand(
-        self, name: str, parts: Sequence[Mapping[str, Any]], as_of: int, attributes: tuple[str, ...] = ()
-    ) -> None:
-        """Store the result of a schedd: the results of its parts (query_handlers.read_demand), at least one.
-
-        as_of: the time of the query; attributes: see ScheddState.
-        """
-        result = ScheddResult.of(parts)
+    def store_demand(self, name: str, parts: Sequence[Mapping[str, Any]], as_of: int) -> None:
+        """Store the result of a schedd; see ScheddState.of."""
+        state = ScheddState.of(name, as_of, parts)
         with self._lock:
-            self._set(ScheddState(name, as_of, result, attributes=attributes))
+            self._set(state)
 
     def store_demand_error(self, name: str, error: str) -> None:
         """Store the error of a schedd's query. The schedd keeps its last groups and their time."""
@@ -102,9 +229,9 @@ class PoolState:
             return [name for name, state in kept.items() if state.gone_since is not None]
 
     def store_gateways(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Store the collector's gateways (gateways.from_ads)."""
+        """Store the collector's gateways (schedds.gateways)."""
         with self._lock:
-            merged = gateways.merge(self._snapshot.gateways, rows, self._clock(), FORGET_S)
+            merged = schedds.merge_gateways(self._snapshot.gateways, rows, self._clock(), FORGET_S)
             if merged != self._snapshot.gateways:
                 self._snapshot = replace(self._snapshot, gateways=merged)
 
@@ -116,7 +243,7 @@ class PoolState:
                 self._renew()
 
     def store_supply(self, result: dict[str, Any], as_of: int) -> None:
-        """Store the result of supply.read, without its internal keys."""
+        """Store the result of supply.summarise."""
         self._set_supply({**result, "as_of": as_of, "error": None})
 
     def store_supply_error(self, error: str) -> None:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The queries of HTCondor's daemons, each of which runs in a separate process.
+"""Queries of HTCondor's daemons: each runs in a process of its own.
 
 HTCondor's Python bindings keep the interpreter's lock while they wait for a daemon, so a query inside the server would
 stop every request. A process can also be killed when a daemon hangs, and its end frees the memory of a large queue.
@@ -14,18 +14,23 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import re
 import signal
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from multiprocessing.connection import Connection
 from typing import Any, Callable
 
 from ..config import Settings
-from . import schedds
+from ..values import one_line
 
 MAX_PARALLEL_QUERIES = 4
 
 PROCESSORS = os.cpu_count() or 1
+
+MANY_JOBS = 20_000
+MAX_PARTS = 3
 
 NICE = 10
 """The least niceness of a query's process. Requests come first."""
@@ -33,6 +38,22 @@ NICE = 10
 PRELOADED = ["htcondor2", "glidein_demand.cli", "glidein_demand.pool.query_handlers", __name__]
 """The modules that the fork server imports. Each process imports its main module, which is the command's."""
 
+ATTRIBUTE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
+MAX_NAMES_OF_CALLER = 20
+MAX_NAMES = 50
+"""The most names of all callers; the first in alphabetical order are used."""
+
+EXPIRY_S = 24 * 3600
+"""Seconds that a name is used if its caller does not request it again."""
+
+# Attributes that differ in every job, or that may hold secrets.
+_REFUSED = re.compile(
+    r"""^(?: Args | Arguments | AutoClusterId | ClusterId | Cmd | CoreSize | CumulativeSlotTime | DAGNodeName
+       | Entered.* | Env | Environment | Err | GlobalJobId | Id | In | Iwd | Job(?:Count|Ids|StartDate|SubmitFile.*)
+       | Last.* | Num.* | Out | ProcId | QDate | ServerTime | SubmitEventNotes | TransferInput | TransferOutput.*
+       | UserLog ) $ | claimid | credential | key | passw | secret | sinful | token""",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 RunQuery = Callable[[dict[str, Any], float], dict[str, Any]]
 """Return the result of a query, or raise QueryError after so many seconds (Queries.run; tests use their own)."""
@@ -52,12 +73,6 @@ class Queries:
         self._running: set[Any] = set()
         self._closed = False
 
-    def __enter__(self) -> Queries:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
     def run(self, query: dict[str, Any], timeout: float) -> dict[str, Any]:
         """Return the result of `query` (plain values). Raise QueryError if it takes longer than `timeout` seconds."""
         receiver, sender = self._context.Pipe(duplex=False)
@@ -71,7 +86,10 @@ class Queries:
             except (EOFError, OSError) as ended:
                 raise QueryError("the query's process ended without an answer; its log may have the reason") from ended
             finally:
-                self._end(process)
+                _kill(process)
+                with self._lock:
+                    process.join(5)
+                    self._running.discard(process)
         if error:
             raise QueryError(error)
         return result
@@ -95,76 +113,6 @@ class Queries:
             self._running.add(process)
         return process
 
-    def _end(self, process: Any) -> None:
-        _kill(process)
-        with self._lock:
-            process.join(5)
-            self._running.discard(process)
-
-
-def run(query: dict[str, Any], timeout: float) -> dict[str, Any]:
-    """Run a single query, as Queries.run does."""
-    with Queries() as queries:
-        return queries.run(query, timeout)
-
-
-def one_line(text: object) -> str:
-    """Return a text without line breaks and repeated spaces."""
-    return " ".join(str(text).split())
-
-
-def schedds_query(settings: Settings) -> dict[str, Any]:
-    """Return the query of the collector for the pool's schedds."""
-    return {"type": "schedds", "collector": settings.pool.collector}
-
-
-def demand_queries(
-    settings: Settings,
-    schedd: Mapping[str, Any],
-    by_requirements: bool,
-    requested_attributes: Iterable[str] = (),
-) -> list[dict[str, Any]]:
-    """Return the queries of a schedd (a row of schedds.from_ads) for its demand: parts that can run in parallel.
-
-    by_requirements: the value in the schedd's last result; see schedds.number_of_parts. requested_attributes: names of
-    job attributes that callers requested.
-    """
-    query = {
-        "type": "demand",
-        "schedd": schedd["name"],
-        "address": schedd["address"],
-        "constraint": settings.pool.constraint,
-        "users": list(settings.pool.users),
-        "attributes": list(settings.pool.attributes),
-        "runtime_attributes": list(settings.pool.runtime_attributes),
-        "requested_attributes": list(requested_attributes),
-    }
-    parts = schedds.number_of_parts(schedd["idle"], by_requirements, PROCESSORS)
-    return [{**query, "part": [number, parts]} for number in range(parts)]
-
-
-def limits_query(settings: Settings) -> dict[str, Any]:
-    """Return the query of the negotiator for its limits on running jobs."""
-    return {"type": "limits", "collector": settings.pool.collector}
-
-
-def supply_query(settings: Settings, now: int, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the query of the collector for the pool's machines. parameters: further ones of supply.read."""
-    query = {"type": "supply", "collector": settings.pool.collector, "now": now}
-    return {**query, "vo": settings.pool.vo, "token_vos": settings.pool.token_vos, **parameters}
-
-
-def waits_query(settings: Settings, schedd: Mapping[str, Any], since: Any) -> dict[str, Any]:
-    """Return the query of a schedd for the jobs that have ended since the marker `since`; see job_waits.read."""
-    return {
-        "type": "waits",
-        "schedd": schedd["name"],
-        "address": schedd["address"],
-        "constraint": settings.pool.constraint,
-        "users": list(settings.pool.users),
-        "since": since,
-    }
-
 
 def _run_in_process(sender: Connection, query: dict[str, Any]) -> None:
     """Run in the query's process: send (result, "") or (None, error)."""
@@ -176,16 +124,82 @@ def _run_in_process(sender: Connection, query: dict[str, Any]) -> None:
     try:
         outcome = (query_handlers.run_query(query), "")
     except Exception as error:  # noqa: BLE001 - the server shows any error and keeps its last result
-        outcome = (None, _reason(error))
+        # The text of an error of Python itself, such as a KeyError, needs its type.
+        outcome = (None, one_line(repr(error) if isinstance(error, _OF_PYTHON) else error) or one_line(repr(error)))
     sender.send(outcome)
 
 
-def _reason(error: Exception) -> str:
-    """Return an error in one line; errors of Python itself are returned with their type."""
-    ours = not isinstance(error, (LookupError, TypeError, AttributeError))
-    return (one_line(error) if ours else "") or one_line(repr(error))
+_OF_PYTHON = (LookupError, TypeError, AttributeError)
 
 
 def _kill(process: Any) -> None:
     with contextlib.suppress(OSError):
         process.kill()
+
+
+def schedds_query(settings: Settings) -> dict[str, Any]:
+    """Return the query of the collector for the pool's schedds."""
+    return {"type": "schedds", "collector": settings.pool.collector}
+
+
+def schedd_query(settings: Settings, schedd: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part that all queries of a schedd (a row of schedds.of_pool) have."""
+    return {
+        "schedd": schedd["name"],
+        "address": schedd["address"],
+        "constraint": settings.pool.constraint,
+        "users": list(settings.pool.users),
+    }
+
+
+def demand_queries(
+    settings: Settings,
+    schedd: Mapping[str, Any],
+    by_requirements: bool,
+    requested_attributes: Iterable[str] = (),
+) -> list[dict[str, Any]]:
+    """Return the queries of a schedd for its demand: parts that can run in parallel.
+
+    by_requirements: whether the last query grouped jobs by Requirements (see autoclusters.py). requested_attributes:
+    names of job attributes that callers requested.
+    """
+    query = {
+        **schedd_query(settings, schedd),
+        "type": "demand",
+        "attributes": list(settings.pool.attributes),
+        "runtime_attributes": list(settings.pool.runtime_attributes),
+        "requested_attributes": list(requested_attributes),
+    }
+    # Grouping 100,000 jobs by Requirements takes more than a second. The schedd runs each part in a process, which
+    # reads all jobs but groups only its own, and grouping is most of the work. The schedd is usually on this host, and
+    # its processes have the same priority as the server: one processor is left for requests.
+    is_long = by_requirements and schedd["idle"] >= MANY_JOBS
+    parts = max(1, min(MAX_PARTS, PROCESSORS - 1)) if is_long else 1
+    return [{**query, "part": [number, parts]} for number in range(parts)]
+
+
+class RequestedAttributes:
+    """The job attributes by which callers request that groups are divided, in addition to those of the configuration.
+
+    A controller requests, with get_demand, the attributes that its sites' accept_requirements refer to. From the next
+    refresh on, the groups of all callers are divided by them. Safe from many threads. A restart of the server loses
+    the names until the next call.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._requests: dict[str, tuple[list[str], float]] = {}
+
+    def request(self, caller: str, names: list[str]) -> None:
+        """Replace the names that a caller requests. web/parameters.py has checked them."""
+        with self._lock:
+            self._requests[caller] = (names, self._clock())
+
+    def names(self) -> list[str]:
+        """Return the attributes that divide groups in the next refresh, each in one spelling."""
+        now = self._clock()
+        with self._lock:
+            self._requests = {caller: row for caller, row in self._requests.items() if now - row[1] < EXPIRY_S}
+            found = {name.lower(): name for names, _time in self._requests.values() for name in names}
+        return [found[name] for name in sorted(found) if not _REFUSED.search(name)][:MAX_NAMES]

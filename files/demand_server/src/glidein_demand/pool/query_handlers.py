@@ -1,30 +1,28 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Handlers of the queries that refresh.py makes: each queries an HTCondor daemon and returns plain values.
+"""The handlers of queries: each asks HTCondor's daemons, and returns plain values.
 
 Runs in the processes of queries.py only. A query's "type" selects the handler.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
-from . import (
-    accounting_limits,
-    autoclusters,
-    gateways,
-    job_facts,
-    job_waits,
-    jobs,
-    late_materialization,
-    schedds,
-    supply,
-)
-from .schedd_client import Schedd
+from ..wait_buckets import bucket
+from . import accounting_limits, autoclusters, job_facts, jobs, schedds, supply
+from .schedds import Schedd
 
 MAX_DIVIDED = 5000
 """The most rows of one result that are grouped by the attributes that callers requested."""
+
+MAX_ENDED = 5000
+"""The most ended jobs that one query reads: the newest since the last query. The waits of others do not count."""
+
+DAY_S = 86_400
+
+_STARTED = "JobUniverse == 5 && JobStartDate isnt undefined && QDate isnt undefined"
 
 
 def run_query(query: dict[str, Any]) -> dict[str, Any]:
@@ -36,14 +34,14 @@ def run_query(query: dict[str, Any]) -> dict[str, Any]:
 
     htcondor2.reload_config()  # the fork server may have read the configuration days ago
     _make_authentication_optional(htcondor2.param)
-    if query["type"] == "demand":
-        return read_demand(query, Schedd(query["address"]))
-    if query["type"] == "job":
-        return job_facts.read(query, Schedd(query["address"]))
-    if query["type"] == "job_history":
-        return job_facts.read_history(query, Schedd(query["address"]).history)
-    if query["type"] == "waits":
-        return job_waits.read(query, Schedd(query["address"]).history)
+    of_schedd: dict[str, Callable[[Mapping[str, Any], Schedd], dict[str, Any]]] = {
+        "demand": read_demand,
+        "waits": read_waits,
+        "job": job_facts.read,
+        "job_history": job_facts.read_history,
+    }
+    if query["type"] in of_schedd:
+        return of_schedd[query["type"]](query, Schedd(query["address"]))
     collector = htcondor2.Collector(query["collector"] or None)
     if query["type"] == "limits":
         return read_limits(collector)
@@ -52,9 +50,8 @@ def run_query(query: dict[str, Any]) -> dict[str, Any]:
         return collector.query(getattr(htcondor2.AdType, adtype), constraint, projection)
 
     if query["type"] == "schedds":
-        names = tuple(dict.fromkeys([*schedds.ATTRIBUTES, *gateways.ATTRIBUTES]))
-        ads = _plain(fetch_ads("Schedd", "true", list(names)), names)
-        return {"schedds": schedds.from_ads(ads), "gateways": gateways.from_ads(ads)}
+        ads = _plain(fetch_ads("Schedd", "true", list(schedds.ATTRIBUTES)), schedds.ATTRIBUTES)
+        return {"schedds": schedds.of_pool(ads), "gateways": schedds.gateways(ads)}
     return supply.read(query, fetch_ads)
 
 
@@ -66,9 +63,7 @@ def read_limits(collector: Any) -> dict[str, Any]:
     """
     import htcondor2
 
-    negotiators = list(
-        collector.query(htcondor2.AdType.Negotiator, projection=list(accounting_limits.NEGOTIATOR_ATTRIBUTES))
-    )
+    negotiators = list(collector.query(htcondor2.AdType.Negotiator, projection=list(schedds.ADDRESS)))
     if len(negotiators) != 1:
         return {"limits": None, "cycles": []}
     in_use = f"{accounting_limits.ATTRIBUTE} isnt undefined"
@@ -89,26 +84,30 @@ def read_limits(collector: Any) -> dict[str, Any]:
     }
 
 
-def read_demand(query: dict[str, Any], schedd: Any) -> dict[str, Any]:
-    """Return one part of a schedd's demand: {"groups", "unreadable", "limit", "left", "by_requirements"}.
+def read_demand(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
+    """Return one part of a schedd's demand: {"groups", "unreadable", "limit", "left", "by_requirements", "attributes"}.
 
-    schedd: a Schedd. groups, unreadable: see jobs.demand_groups; the others: see schedds.merge_parts.
+    groups, unreadable: see jobs.demand_groups. limit, left: MAX_JOBS_RUNNING and the number of jobs
+    below it, of the first part; None: no limit.
     """
     extra, users, part = query["constraint"], query["users"], tuple(query["part"])
     attributes, runtime = query["attributes"], query["runtime_attributes"]
-    divided_by = list(dict.fromkeys([*attributes, *query.get("requested_attributes", ())]))
+    divided_by = list(dict.fromkeys([*attributes, *query["requested_attributes"]]))
     about = schedd.own_counters() if part[0] == 0 else {}
     needed = jobs.references(extra) if extra else []
-    columns = jobs.projection(extra, divided_by, runtime)
-    rows, by_requirements = autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
+
+    def grouped() -> tuple[list[Any], bool]:
+        columns = jobs.projection(extra, divided_by, runtime)
+        return autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
+
+    rows, by_requirements = grouped()
     if len(rows) > MAX_DIVIDED and divided_by != attributes:
-        # Requested attributes must not make each job a separate group.
-        divided_by, columns = attributes, jobs.projection(extra, attributes, runtime)
-        rows, by_requirements = autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
+        divided_by = attributes  # requested attributes must not make each job a separate group
+        rows, by_requirements = grouped()
     groups, unreadable = jobs.demand_groups(rows, divided_by, runtime)
     if about.get("JobsUnmaterialized", 1) and part[0] == 0:
-        ads = schedd.clusters(late_materialization.constraint(extra, users))
-        more, not_readable = late_materialization.demand_groups(ads, divided_by, runtime)
+        ads = schedd.clusters(jobs.factory_constraint(extra, users))
+        more, not_readable = jobs.factory_groups(ads, divided_by, runtime)
         groups, unreadable = groups + more, unreadable + not_readable
     limit, running = about.get("MaxJobsRunning"), about.get("ShadowsRunning", 0)
     return {
@@ -119,6 +118,29 @@ def read_demand(query: dict[str, Any], schedd: Any) -> dict[str, Any]:
         "by_requirements": by_requirements,
         "attributes": list(divided_by),
     }
+
+
+def read_waits(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
+    """Return {"waits": {day epoch: {bucket: jobs}}, "until": marker} of the jobs that ended after query["since"].
+
+    since: the marker of the last query, "cluster.proc" of the newest job in the history then; None at first. If the
+    history no longer has that job, all its jobs ended later. until: the marker for the next query.
+    """
+    tests = [_STARTED, jobs.users_constraint(query["users"]), query["constraint"]]
+    constraint = " && ".join(f"({test})" for test in tests if test)
+    until = query["since"]
+    since = jobs.is_job(*until.split(".")) if until else ""
+    ads = schedd.history(constraint, ["ClusterId", "ProcId", "QDate", "JobStartDate"], MAX_ENDED, since)
+    waits: dict[int, dict[int, int]] = {}
+    for index, ad in enumerate(ads):
+        if index == 0:  # the job that ended last comes first
+            until = f"{ad['ClusterId']}.{ad['ProcId']}"
+        start, queued = jobs.evaluate(ad, "JobStartDate"), jobs.evaluate(ad, "QDate")
+        if isinstance(start, int) and isinstance(queued, int) and start > 0:
+            counts = waits.setdefault(start // DAY_S * DAY_S, {})
+            number = bucket(start - queued)
+            counts[number] = counts.get(number, 0) + 1
+    return {"waits": waits, "until": until}
 
 
 def _plain(ads: Iterable[Any], names: Iterable[str]) -> list[dict[str, Any]]:

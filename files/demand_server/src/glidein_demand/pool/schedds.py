@@ -1,40 +1,102 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Selection of the schedds to query, and division of their queries: pure functions of the collector's ads."""
+"""The schedds in the collector: those with the pool's jobs, and gateways, which have pilots in their queues.
+
+An ad is a dict of evaluated values without undefined ones. Only `Schedd` runs in the processes of queries.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from . import gateways
+from .slots import number, positive_int
 
-ATTRIBUTES = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType", "TotalIdleJobs", "LastHeardFrom")
-"""The attributes of a schedd's ad that are read. An ad is a dict of evaluated values without undefined ones."""
+Ad = Row = Mapping[str, Any]
 
 ADDRESS = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType")
-"""The attributes that a connection to a schedd needs."""
+"""The attributes that a connection to a daemon needs."""
 
-MANY_JOBS = 20_000
-MAX_PARTS = 3
+_COUNTS = {"idle": "GatewayJobsIdle", "running": "GatewayJobsRunning", "held": "GatewayJobsHeld"}
+
+ATTRIBUTES = (
+    *ADDRESS, "TotalIdleJobs", "LastHeardFrom", "is_glidein", "GLIDEIN_Site", "AuthenticatedIdentity",
+    *_COUNTS.values(),
+)  # fmt: skip
+"""The attributes of a schedd's ad that are read."""
+
+MAX_TEXT = 200
+"""The most characters of a text of a gateway's ad."""
+
+MAX_GATEWAYS = 1000
+"""The most gateways that are kept. The ads come from login nodes, which may be compromised."""
+
+LATE_S = 300
+"""A gateway sends its ad each minute. After this time without one, it is late."""
+
+_PREFIX = "gateway-"
+"""The beginning of the identity of a gateway's token, gateway-SITE@DOMAIN."""
 
 
-def from_ads(ads: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return [{"name", "address": {attribute: value}, "idle": n}] by name; of ads of one name, the newest.
+NO_PROC_ADS = 0x40
+"""`fetch_NoProcAds` of HTCondor's query_result_type.h: only the ads of clusters. The bindings have no name for it."""
 
-    An ad without name or address is ignored, and so is the ad of a gateway.
-    """
-    by_name: dict[str, Mapping[str, Any]] = {}
-    for ad in sorted(ads, key=lambda ad: _positive_integer(ad, "LastHeardFrom")):
-        if not gateways.is_gateway(ad) and isinstance(ad.get("Name"), str) and isinstance(ad.get("MyAddress"), str):
-            by_name[ad["Name"]] = ad
+
+class Schedd:
+    """The queries of one schedd. address: schedds.ADDRESS of its ad; with it, no query of the collector is needed."""
+
+    def __init__(self, address: dict[str, Any]) -> None:
+        import classad2
+        import htcondor2
+
+        self._htcondor = htcondor2
+        self._ad = classad2.ClassAd(address)
+        self._schedd = htcondor2.Schedd(self._ad)
+
+    def own_counters(self) -> dict[str, int]:
+        """Return the schedd's present counters; those in the collector's ad are up to five minutes old.
+
+        The schedd compares ShadowsRunning, the running jobs that need a machine, with MAX_JOBS_RUNNING.
+        Return no other attribute of this ad: the schedd may send with it a secret that allows its holder to
+        administer the schedd (seen with 23.9).
+        """
+        names = ("MaxJobsRunning", "ShadowsRunning", "JobsUnmaterialized")
+        ads = self._htcondor.Collector(self._ad).query(self._htcondor.AdType.Schedd, projection=list(names))
+        own: Mapping[str, Any] = next((ad for ad in ads if ad.get("Name") == self._ad["Name"]), {})
+        return {name: own[name] for name in names if isinstance(own.get(name), int)}
+
+    def first(self, constraint: str, projection: list[str]) -> Any:
+        """Return one job that satisfies the constraint, or None."""
+        return next(iter(self._schedd.query(constraint, projection, limit=1)), None)
+
+    def grouped(self, constraint: str, projection: list[str]) -> list[Any]:
+        """Return one ad for each combination of values, with JobCount and JobIds (QueryOpts.GroupBy)."""
+        return self._schedd.query(constraint, projection, opts=self._htcondor.QueryOpts.GroupBy)
+
+    def autoclusters(self) -> list[Any]:
+        """Return one ad for each autocluster of the schedd (QueryOpts.AutoCluster)."""
+        return self._schedd.query("true", [], opts=self._htcondor.QueryOpts.AutoCluster)
+
+    def clusters(self, constraint: str) -> list[Any]:
+        """Return complete ads of clusters: their values may refer to any of their attributes."""
+        return self._schedd.query(constraint, [], opts=self._htcondor.QueryOpts.IncludeClusterAd | NO_PROC_ADS)
+
+    def history(self, constraint: str, projection: list[str], most: int, since: str) -> list[Any]:
+        """Return the newest ended jobs, at most `most`, up to the one for which the expression `since` is true."""
+        if since:
+            return self._schedd.history(constraint, projection, most, since)
+        return self._schedd.history(constraint, projection, most)
+
+
+def of_pool(ads: Iterable[Ad]) -> list[dict[str, Any]]:
+    """Return [{"name", "address": {attribute: value}, "idle": n}] of the schedds that are not gateways, by name."""
     return [
         {
             "name": name,
             "address": {key: ad[key] for key in ADDRESS if key in ad},
-            "idle": _positive_integer(ad, "TotalIdleJobs"),
+            "idle": positive_int(ad, "TotalIdleJobs"),
         }
-        for name, ad in sorted(by_name.items())
+        for name, ad in _newest(ad for ad in ads if isinstance(ad.get("MyAddress"), str) and not _is_gateway(ad))
     ]
 
 
@@ -48,32 +110,73 @@ def select(known: Iterable[dict[str, Any]], names: Iterable[str]) -> tuple[list[
     return chosen, [name for lower, name in wanted.items() if lower not in present]
 
 
-def number_of_parts(idle: int, by_requirements: bool, processors: int) -> int:
-    """Return the number of parallel queries into which the query of a schedd with `idle` jobs is divided.
+def gateways(ads: Iterable[Ad]) -> list[dict[str, Any]]:
+    """Return [{"name", "site", "version", "idle", "running", "held", "last_contact"}] by name.
 
-    by_requirements: the last query grouped jobs by Requirements (see autoclusters.py), which takes more than a second
-    for 100,000 jobs. The schedd processes each part in a separate process. Each process reads all jobs, but groups only
-    the jobs of its part, and grouping is most of the work. The schedd is usually on this host, and its processes have
-    the same priority as the server: one of the `processors` is left for requests.
+    A count is None if the ad does not have it.
     """
-    return max(1, min(MAX_PARTS, processors - 1)) if by_requirements and idle >= MANY_JOBS else 1
+    return [
+        {
+            "name": name[:MAX_TEXT],
+            "site": _site(ad)[:MAX_TEXT],
+            "version": _version(ad.get("CondorVersion")),
+            **{key: number(ad, attribute) for key, attribute in _COUNTS.items()},
+            "last_contact": number(ad, "LastHeardFrom"),
+        }
+        for name, ad in _newest(filter(_is_gateway, ads))[:MAX_GATEWAYS]
+    ]
 
 
-def merge_parts(results: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return one result for the results of all parts, at least one: {"groups", "unreadable", "limit", "left"}.
+def merge_gateways(known: Iterable[Row], rows: Iterable[Row], now: float, forget_s: float) -> tuple[Row, ...]:
+    """Return the gateways by name after the collector has returned `rows`.
 
-    limit, left: MAX_JOBS_RUNNING and the number of jobs below it, both from the first part; None: no limit.
+    A known gateway that the collector does not have any longer is "gone", and is forgotten `forget_s` seconds after its
+    last contact.
     """
-    results = list(results)
-    first = results[0]
-    return {
-        "groups": [group for result in results for group in result["groups"]],
-        "unreadable": [row for result in results for row in result["unreadable"]],
-        "limit": first.get("limit"),
-        "left": first.get("left"),
+    present = {row["name"]: {**row, "gone": False} for row in rows}
+    gone = {
+        row["name"]: {**row, "gone": True}
+        for row in known
+        if row["name"] not in present and now - (row["last_contact"] or 0) < forget_s
     }
+    return tuple(row for _name, row in sorted({**gone, **present}.items()))
 
 
-def _positive_integer(ad: Mapping[str, Any], name: str) -> int:
-    value = ad.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+def described_gateways(rows: Iterable[Row], now: float) -> list[dict[str, Any]]:
+    """Return the gateways for callers: with "state" ("running", "late" or "gone") instead of "gone"."""
+    found = []
+    for row in rows:
+        late = now - (row["last_contact"] or 0) > LATE_S
+        state = "gone" if row["gone"] else "late" if late else "running"
+        found.append({**{key: value for key, value in row.items() if key != "gone"}, "state": state})
+    return found
+
+
+def _newest(ads: Iterable[Ad]) -> list[tuple[str, Ad]]:
+    """Return (name, its newest ad), sorted by name. An ad without a name is ignored."""
+    by_name = {}
+    for ad in sorted(ads, key=lambda ad: positive_int(ad, "LastHeardFrom")):
+        if isinstance(ad.get("Name"), str):
+            by_name[ad["Name"]] = ad
+    return sorted(by_name.items())
+
+
+def _is_gateway(ad: Ad) -> bool:
+    """Return whether the ad of a schedd is one of a gateway. Its jobs are pilots, not demand.
+
+    The collector adds the identity. An ad with a gateway's token is one of a gateway, whatever the ad claims.
+    """
+    return ad.get("is_glidein") is True or str(ad.get("AuthenticatedIdentity")).startswith(_PREFIX)
+
+
+def _site(ad: Ad) -> str:
+    identity = str(ad.get("AuthenticatedIdentity") or "")
+    if identity.startswith(_PREFIX):
+        return identity[len(_PREFIX) :].rpartition("@")[0]
+    return str(ad.get("GLIDEIN_Site") or "")
+
+
+def _version(text: Any) -> str:
+    """Return the version in "$CondorVersion: 23.9.6 2026-07-12 $"; "" for another text."""
+    words = text.split() if isinstance(text, str) else []
+    return words[1][:MAX_TEXT] if len(words) > 1 and words[0] == "$CondorVersion:" else ""

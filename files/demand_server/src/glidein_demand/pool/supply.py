@@ -9,18 +9,26 @@ get_supply.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Callable
 
-from ..values import MAX_SITES, NAME, Key
-from . import free_slots, job_cores, machine_ads, passed_over_detector
-from .identity import slot_owner, token_site
-from .slots import SIZE_KEYS, Size, Slot, claimed_cores, cores, free_size, positive_int, start_time, startd_name
+from ..values import MAX_SITES, NAME, OTHER_MACHINES, Key
+from . import machine_ad, passed_over, slots
+from .slots import Size, Slot, positive_int, startd_name
+
+JOB_ATTRIBUTES = ("RemoteOwner", "AccountingGroup", "ProjectName", "x509UserProxyVOName", "AuthTokenIssuer")
+"""The attributes of a claimed slot that name the job's user (alice@pool), accounting group (physics.alice), and so on.
+
+Glideins publish the last three by SYSTEM_STARTD_JOB_ATTRS (files/glidein/lib/configure.sh). The schedd sets a job's
+x509UserProxyVOName from its VOMS proxy and AuthTokenIssuer from the token that submitted it; users cannot set them
+(HTCondor's SYSTEM_SECURE_JOB_ATTRS). They choose AccountingGroup and ProjectName.
+"""
 
 ATTRIBUTES = tuple(dict.fromkeys((
     "Name", "Machine", "AuthenticatedIdentity", "is_glidein", "GLIDEIN_Site", "GLIDEIN_Entry", "GLIDEIN_Shape",
-    "GLIDEIN_BatchId", "DaemonStartTime", *free_slots.SLOT_ATTRIBUTES, *job_cores.ATTRIBUTES,
+    "GLIDEIN_BatchId", "DaemonStartTime", *slots.SLOT_ATTRIBUTES, *JOB_ATTRIBUTES,
 )))  # fmt: skip
 """The attributes of every slot that the collector query returns."""
 
@@ -31,14 +39,14 @@ MAX_SHAPES_OF_A_SITE = 1000
 """Entries and shapes of one site. More names are probably invented; their slots count as other machines."""
 
 MAX_PROBLEMS = 20
+ANONYMOUS_PROBLEM = "some machines report a wrong site, entry or shape; callers with a token get the details"
+MAX_NAME = 128
+"""Characters of the name of a user, project or VO, and of a batch id."""
 
 EMPTY: dict[str, Any] = {
     "entries": [], "others": 0, "others_free": [], "others_cpus": 0, "others_cpus_claimed": 0, "problems": [],
 }  # fmt: skip
 """The supply before the first result of the collector."""
-
-INTERNAL_KEYS = ("slot_states", "samples", "glideins", "empty_glideins", "job_cores")
-"""Keys of a result that only the server uses."""
 
 Test = Callable[[Slot], bool]
 
@@ -47,67 +55,65 @@ FetchAds = Callable[[str, str, list[str]], Iterable[Any]]
 
 
 def read(query: Mapping[str, Any], fetch_ads: FetchAds) -> dict[str, Any]:
-    """Return the result of `summarise`, and the INTERNAL_KEYS, as JSON values.
+    """Return the results of the functions below, as JSON values.
 
-    query: "now" (epoch seconds); "token_sites": [name], MachineAds.token_sites; "sampled": the ads
-    that are not fetched, MachineAds.recent; "slot_states": those of the last result, {} at first; "vo",
-    "token_vos": the settings of these names. Only "now" is required.
-    Internal keys: "slot_states" (free_slots.SlotStates); "samples": [{"site", "entry", "by_token", "ad": {attribute:
-    scalar}}], for MachineAds.add; "glideins": the result of `registered`, for Glideins.registered; "empty_glideins":
-    the result of passed_over_detector.empty_glideins; "job_cores": the result of job_cores.claimed_cores.
+    {"supply": `summarise`, "slot_states": slots.update_slot_states, "glideins": `registered`, "job_cores": `job_cores`,
+    "empty_glideins": passed_over.empty_glideins, "samples": [{"site", "entry", "by_token", "ad": {attribute: scalar}}]}
+    query: "now" (epoch seconds); "token_sites": [name], MachineAds.token_sites; "sampled": the ads that are not
+    fetched, MachineAds.recent; "slot_states": those of the last result, {} at first; "vo", "token_vos": the settings of
+    these names.
     """
     from .jobs import evaluate, is_scalar
 
     def plain(ad: Any, names: Iterable[str]) -> Slot:
         return {name: value for name in names if is_scalar(value := evaluate(ad, name))}
 
-    slots = [plain(ad, ATTRIBUTES) for ad in fetch_ads("Startd", "true", list(ATTRIBUTES))]
-    names = free_slots.NEGOTIATOR_ATTRIBUTES
+    ads = [plain(ad, ATTRIBUTES) for ad in fetch_ads("Startd", "true", list(ATTRIBUTES))]
+    names = slots.NEGOTIATOR_ATTRIBUTES
     negotiators = [plain(ad, names) for ad in fetch_ads("Negotiator", "true", list(names))]
-    pool = classify_slots(slots, query.get("token_sites", ()))
-    slot_states = free_slots.update_slot_states(query.get("slot_states", {}), slots)
-    by_entry = machine_ads.slots_to_fetch(pool.glideins, map(tuple, query.get("sampled", ())), MAX_SAMPLES)
+    pool = classify_slots(ads, query["token_sites"])
+    slot_states = slots.update_slot_states(query["slot_states"], ads)
+    by_entry = machine_ad.slots_to_fetch(pool.glideins, map(tuple, query["sampled"]), MAX_SAMPLES)
     summary = summarise(pool, negotiators, slot_states, query["now"])
     others = summary["others_cpus_claimed"]
     return {
-        **summary,
+        "supply": summary,
         "slot_states": slot_states,
         "samples": _fetch(by_entry, pool, fetch_ads),
         "glideins": registered(pool),
-        "empty_glideins": passed_over_detector.empty_glideins(pool.glideins, slot_states, query["now"]),
-        "job_cores": job_cores.claimed_cores(pool.glideins, query.get("vo", ""), query.get("token_vos", {}), others),
+        "empty_glideins": passed_over.empty_glideins(pool.glideins, slot_states, query["now"]),
+        "job_cores": job_cores(pool.glideins, query["vo"], query["token_vos"], others),
     }
 
 
 class PoolSlots:
     """The pool's slots: `glideins` {key: [slot]}, `others` [slot], `problems` [line]; `token_sites` used a token."""
 
-    def __init__(self) -> None:
+    def __init__(self, token_sites: set[str]) -> None:
         self.glideins: dict[Key, list[Slot]] = {}
         self.others: list[Slot] = []
         self.problems: list[str] = []
-        self.token_sites: set[str] = set()
+        self.token_sites = token_sites
 
 
-def classify_slots(slots: Iterable[Slot], token_sites: Collection[str], max_sites: int = MAX_SITES) -> PoolSlots:
+def classify_slots(ads: Iterable[Slot], token_sites: Collection[str], max_sites: int = MAX_SITES) -> PoolSlots:
     """Return the slots by site, entry and shape. A site has a token if a slot used it, or if it is in `token_sites`.
 
     If there are more than `max_sites` sites, those with a token and then those with most slots are kept. The slots of
     the others count as other machines.
     """
-    all_slots = list(slots)
-    pool = PoolSlots()
-    pool.token_sites = {site for site in map(token_site, all_slots) if site is not None}
+    ads = sorted(ads, key=lambda slot: str(slot.get("Name")))
+    pool = PoolSlots({site for site in map(slots.token_site, ads) if site is not None})
     known = pool.token_sites.union(token_sites)
-    of_site: dict[str, int] = {}
+    shapes: Counter[str] = Counter()
     problems: dict[str, None] = {}
-    for slot in sorted(all_slots, key=lambda slot: str(slot.get("Name"))):
-        key, problem = slot_owner(slot, known)
+    for slot in ads:
+        key, problem = slots.slot_owner(slot, known)
         if key is not None and key not in pool.glideins:
-            if of_site.get(key[0], 0) >= MAX_SHAPES_OF_A_SITE:
+            if shapes[key[0]] >= MAX_SHAPES_OF_A_SITE:
                 problem, key = f"site {key[0]} has more than {MAX_SHAPES_OF_A_SITE} entries and shapes", None
             else:
-                of_site[key[0]] = of_site.get(key[0], 0) + 1
+                shapes[key[0]] += 1
         if problem is not None:
             problems[problem] = None
         if key is None:
@@ -127,14 +133,14 @@ def classify_slots(slots: Iterable[Slot], token_sites: Collection[str], max_site
 
 def _sites_beyond(glideins: Mapping[Key, Collection[Slot]], token_sites: Collection[str], most: int) -> set[str]:
     """Return the sites beyond the first `most`: sites with a token come first, then those with most slots."""
-    slots: dict[str, int] = {}
+    number: Counter[str] = Counter()
     for (site, _entry, _shape), own in glideins.items():
-        slots[site] = slots.get(site, 0) + len(own)
-    return set(sorted(slots, key=lambda site: (site not in token_sites, -slots[site], site))[most:])
+        number[site] += len(own)
+    return set(sorted(number, key=lambda site: (site not in token_sites, -number[site], site))[most:])
 
 
 def summarise(
-    pool: PoolSlots, negotiators: Iterable[Slot], slot_states: free_slots.SlotStates, now: float
+    pool: PoolSlots, negotiators: Iterable[Slot], slot_states: slots.SlotStates, now: float
 ) -> dict[str, Any]:
     """Return the part of get_supply that comes from the collector.
 
@@ -143,15 +149,15 @@ def summarise(
 
     `registered` and `retired` count startds, not slots; retired startds accept no further job. `cpus` are
     cores. `free` and `passed_over` are [{"cpus", "memory_mb", "disk_mb", "gpus", "count", "until"}]: the free resources
-    of partitionable slots, and unclaimed static slots, that accept jobs (free_slots.accepts_jobs). `passed_over` has
-    those that the negotiator has passed over. `until` is free_slots.job_deadline.
+    of partitionable slots, and unclaimed static slots, that accept jobs (slots.accepts_jobs). `passed_over` has
+    those that the negotiator has passed over. `until` is slots.job_deadline.
     `oldest` and `newest` are starts of startds. `others` is the number of machines that are not glideins of this
     deployment, and `others_free` their free slots that were not passed over.
     """
-    since = free_slots.passed_over_since(negotiators)
+    since = slots.passed_over_since(negotiators)
 
     def is_passed_over(slot: Slot) -> bool:
-        return free_slots.is_passed_over(slot, since, slot_states)
+        return slots.is_passed_over(slot, since, slot_states)
 
     others = _count(pool.others, is_passed_over, now)
     return {
@@ -167,15 +173,57 @@ def summarise(
 def registered(pool: PoolSlots) -> list[list[Any]]:
     """Return [site, entry, shape, batch id, start or null, last update] of every glidein with a batch id."""
     found: dict[tuple[Key, str], list[Any]] = {}
-    for key, slots in sorted(pool.glideins.items()):
-        for slot in slots:
-            batch_id = slot.get("GLIDEIN_BatchId")
-            if not isinstance(batch_id, str) or not 0 < len(batch_id) <= 128 or not batch_id.isprintable():
-                continue
-            heard = positive_int(slot, "LastHeardFrom")
-            row = found.setdefault((key, batch_id), [*key, batch_id, start_time(slot), heard])
-            row[5] = max(row[5], heard)
+    for key, own in sorted(pool.glideins.items()):
+        for slot in own:
+            if batch_id := _text(slot, "GLIDEIN_BatchId"):
+                updated = positive_int(slot, "LastHeardFrom")
+                row = found.setdefault((key, batch_id), [*key, batch_id, slots.start_time(slot), updated])
+                row[5] = max(row[5], updated)
     return list(found.values())
+
+
+def job_cores(
+    glideins: Mapping[Key, Iterable[Slot]],
+    vo: str = "",
+    token_vos: Mapping[str, str] = MappingProxyType({}),
+    others: int = 0,
+) -> list[list[Any]]:
+    """Return [site, entry, shape, user, project, VO, cores] of all claimed slots; "" is unknown.
+
+    vo, token_vos: the settings pool.vo and pool.token_vos. others: the claimed cores of other machines, which become
+    one row of the site OTHER_MACHINES.
+    """
+    found = Counter({(OTHER_MACHINES, "", "", "", "", ""): others} if others else {})
+    for place, own in glideins.items():
+        for slot in own:
+            if slot.get("State") == "Claimed" and slot.get("SlotType") != "Partitionable":
+                user = _text(slot, "RemoteOwner")
+                project = project_of(_text(slot, "AccountingGroup"), user) or _text(slot, "ProjectName")
+                own_vo = _text(slot, "x509UserProxyVOName") or token_vos.get(_text(slot, "AuthTokenIssuer"), vo)
+                key = (*place, user, project, own_vo)
+                found[key] += positive_int(slot, "Cpus")
+    return [[*key, cores] for key, cores in sorted(found.items())]
+
+
+def project_of(accounting_group: str, user: str) -> str:
+    """Return the group of an AccountingGroup, which is "group.user" or "group"; "" without a group.
+
+    The user in it is usually the job's owner, whose name may have dots. If it is another name, it is the last part.
+    """
+    owner = user.partition("@")[0]
+    if accounting_group in ("", "<none>", owner, user):
+        return ""
+    for name in (owner, user):
+        if name and accounting_group.endswith(f".{name}"):
+            return accounting_group[: -len(name) - 1]
+    group, _dot, _user = accounting_group.rpartition(".")
+    return group or accounting_group
+
+
+def _text(slot: Slot, attribute: str) -> str:
+    """Return a short text of printable characters; "" for any other value."""
+    value = slot.get(attribute)
+    return value if isinstance(value, str) and len(value) <= MAX_NAME and value.isprintable() else ""
 
 
 def supply_result(
@@ -215,15 +263,9 @@ def supply_result(
             }
             for key in sorted(keys)
         ],
-        "problems": supply["problems"] if with_token else _without_names(supply["problems"]),
+        # The problems name identities.
+        "problems": supply["problems"] if with_token or not supply["problems"] else [ANONYMOUS_PROBLEM],
     }
-
-
-def _without_names(problems: Collection[str]) -> list[str]:
-    """Return one line if there are problems, for callers that may not read the identities in them."""
-    return (
-        ["some machines report a wrong site, entry or shape; callers with a token get the details"] if problems else []
-    )
 
 
 def _fetch(by_entry: Mapping[tuple[str, str], str], pool: PoolSlots, fetch_ads: FetchAds) -> list[dict[str, Any]]:
@@ -235,40 +277,38 @@ def _fetch(by_entry: Mapping[tuple[str, str], str], pool: PoolSlots, fetch_ads: 
     ads = {ad.get("Name"): ad for ad in fetch_ads("Startd", constraint, [])}
     # If a glidein has ended since, the next query fetches the ad of another glidein of the entry.
     return [
-        {"site": site, "entry": entry, "by_token": site in pool.token_sites, "ad": machine_ads.empty_machine(ads[name])}
+        {"site": site, "entry": entry, "by_token": site in pool.token_sites, "ad": machine_ad.empty_machine(ads[name])}
         for (site, entry), name in by_entry.items()
         if name in ads
     ]
 
 
-def _entry(key: Key, slots: list[Slot], is_passed_over: Test, now: float) -> dict[str, Any]:
-    startds = {startd_name(slot): slot for slot in slots}
-    starts = [start for start in map(start_time, startds.values()) if start is not None]
+def _entry(key: Key, own: list[Slot], is_passed_over: Test, now: float) -> dict[str, Any]:
+    startds = {startd_name(slot): slot for slot in own}
+    starts = [start for start in map(slots.start_time, startds.values()) if start is not None]
     return {
         "site": key[0], "entry": key[1], "shape": key[2],
-        "registered": len(startds), "retired": sum(free_slots.is_retired(slot, now) for slot in startds.values()),
-        **_count(slots, is_passed_over, now),
+        "registered": len(startds), "retired": sum(slots.is_retired(slot, now) for slot in startds.values()),
+        **_count(own, is_passed_over, now),
         "oldest": min(starts, default=None), "newest": max(starts, default=None),
     }  # fmt: skip
 
 
-def _count(slots: Iterable[Slot], is_passed_over: Test, now: float) -> dict[str, Any]:
+def _count(own: Iterable[Slot], is_passed_over: Test, now: float) -> dict[str, Any]:
     total = claimed = 0
-    sizes: dict[bool, dict[tuple[Size, int | None], int]] = {False: {}, True: {}}
-    for slot in slots:
+    sizes: dict[bool, Counter[tuple[Size, int | None]]] = {False: Counter(), True: Counter()}
+    for slot in own:
         if slot.get("SlotType") == "Dynamic":
             continue  # its resources are part of its partitionable slot's total
-        total += cores(slot)[0]
-        claimed += claimed_cores(slot)
-        if free_slots.accepts_jobs(slot, now):
-            counts = sizes[is_passed_over(slot)]
-            row = (free_size(slot), free_slots.job_deadline(slot))
-            counts[row] = counts.get(row, 0) + 1
+        total += slots.cores(slot)[0]
+        claimed += slots.claimed_cores(slot)
+        if slots.accepts_jobs(slot, now):
+            sizes[is_passed_over(slot)][slots.free_size(slot), slots.job_deadline(slot)] += 1
     return {"cpus": total, "cpus_claimed": claimed, "free": _rows(sizes[False]), "passed_over": _rows(sizes[True])}
 
 
 def _rows(counts: Mapping[tuple[Size, int | None], int]) -> list[dict[str, int | None]]:
     return [
-        {**dict(zip(SIZE_KEYS, left)), "count": count, "until": until}
+        {**dict(zip(slots.SIZE_KEYS, left)), "count": count, "until": until}
         for (left, until), count in sorted(counts.items(), key=lambda row: (row[0][0], row[0][1] or math.inf))
     ]

@@ -39,7 +39,7 @@ _PASS_KEYS = ["site", "entry", "shape", "group"]
 
 
 class MachineAds:
-    """The last ad of a machine of each (site, entry), in the form of pool/machine_ads.py. Safe from many threads.
+    """The last ad of a machine of each (site, entry), in the form of pool/machine_ad.py. Safe from many threads.
 
     A cache in memory over the table machine_ad. An entry may have glideins with and without GPUs: if the last ad has
     none, it keeps those of an earlier one.

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Optional, TypeVar, Union
 import msgspec
 from msgspec import Meta, Struct
 
-from ..pool import requested_attributes
+from ..pool.queries import ATTRIBUTE_NAME, MAX_NAMES_OF_CALLER
 from ..values import MAX_SITES, MAX_WHOLE, NAME
 
 MAX_TEXT = 2000
@@ -35,7 +35,7 @@ MAX_END_REASON_CHARS = 300
 
 _NAME = f"^{NAME.pattern}"
 _GROUP_ID = r"^[A-Za-z0-9]{1,64}\Z"
-_ATTRIBUTE = f"^{requested_attributes.NAME.pattern}"
+_ATTRIBUTE = f"^{ATTRIBUTE_NAME.pattern}"
 _RULES = {
     _NAME: "a name of 1 to 64 letters, digits, '.', '_', '-', beginning with a letter or digit",
     _GROUP_ID: "an id of 1 to 64 letters and digits",
@@ -152,7 +152,7 @@ class GetDemand(Struct, forbid_unknown_fields=True):
     """The parameters of get_demand. sites: None for the caller's own site."""
 
     sites: Optional[Annotated[list[Name], Meta(max_length=MAX_SITES)]] = None
-    attributes: Optional[Annotated[list[Attribute], Meta(max_length=requested_attributes.MAX_NAMES_OF_CALLER)]] = None
+    attributes: Optional[Annotated[list[Attribute], Meta(max_length=MAX_NAMES_OF_CALLER)]] = None
 
 
 class GetSupply(Struct, forbid_unknown_fields=True):

@@ -73,25 +73,17 @@ def slots_to_fetch(
     come first: they also have the attributes of the others.
     """
     known = set(fresh)
-    best: dict[tuple[str, str], tuple[tuple[Any, ...], str]] = {}
-    for (site, entry, _shape), all_slots in slots.items():
-        for slot in all_slots:
-            name = slot.get("Name")
-            if slot.get("SlotType") == "Dynamic" or not isinstance(name, str):
+    best: dict[tuple[str, str], tuple[Any, ...]] = {}
+    for (site, entry, _shape), own in slots.items():
+        for slot in own:
+            name, has_gpus = slot.get("Name"), positive_int(slot, "TotalSlotGPUs") > 0
+            is_fresh = (site, entry, True) in known or (site, entry, has_gpus) in known
+            if is_fresh or slot.get("SlotType") == "Dynamic" or not isinstance(name, str):
                 continue
-            has_gpus = positive_int(slot, "TotalSlotGPUs") > 0
-            if (site, entry, True) in known or (site, entry, has_gpus) in known:
-                continue
-            rank = (
-                not has_gpus,
-                slot.get("SlotType") != "Partitionable",
-                slot.get("State") != "Unclaimed",
-                -positive_int(slot, "Cpus"),
-                name,
-            )
-            if (site, entry) not in best or rank < best[(site, entry)][0]:
-                best[(site, entry)] = (rank, name)
-    return {place: name for place, (_rank, name) in sorted(best.items())[:maximum]}
+            is_split = slot.get("SlotType") == "Partitionable"
+            rank = (not has_gpus, not is_split, slot.get("State") != "Unclaimed", -positive_int(slot, "Cpus"), name)
+            best[site, entry] = min(rank, best.get((site, entry), rank))
+    return {place: rank[-1] for place, rank in sorted(best.items())[:maximum]}
 
 
 def empty_machine(ad: Any) -> dict[str, Any]:
@@ -104,7 +96,7 @@ def empty_machine(ad: Any) -> dict[str, Any]:
     if evaluate(ad, "SlotType") == "Partitionable":
         for resource in _RESOURCES:
             total = evaluate(ad, f"TotalSlot{resource}")
-            if isinstance(total, (int, float)) and not isinstance(total, bool) and is_scalar(total):
+            if type(total) in (int, float) and is_scalar(total):
                 ad[resource] = int(total)
     values = {}
     for name in list(ad):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Detection of demand groups that the negotiator passes over although empty glideins were ordered for them.
 
-The negotiator would pass over another glidein of the same entry and shape, too. free_slots.py detects such slots while
+The negotiator would pass over another glidein of the same entry and shape, too. slots.py detects such slots while
 they are registered. After an unused glidein has ended, the next plan would order another one. Therefore
 store/passed_over_groups.py stores the group, each time for longer.
 
@@ -14,11 +14,12 @@ quota, so it does not reject them (HTCondor 23.9).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Callable, NamedTuple
 
 from ..values import Key
-from . import free_slots
+from . import slots
 from .demand import job_order
 from .slots import Slot, positive_int
 
@@ -47,29 +48,25 @@ PassedOver = tuple[Key, str]
 
 
 def empty_glideins(
-    glideins: Mapping[Key, Iterable[Slot]], slot_states: free_slots.SlotStates, now: float
+    glideins: Mapping[Key, Iterable[Slot]], slot_states: slots.SlotStates, now: float
 ) -> list[list[Any]]:
     """Return [site, entry, shape, startds that accept jobs, [[free since, end or null, number]]] of empty glideins.
 
     A glidein is empty if it runs no job: another glidein of this shape would offer the same resources.
     """
     rows = []
-    for key, slots in sorted(glideins.items()):
-        counts: dict[tuple[int, int], int] = {}
-        all_slots = [slot for slot in slots if slot.get("SlotType") == "Partitionable"]
-        for slot in all_slots:
-            since = free_slots.unchanged_since(slot, slot_states)
-            if (
-                since
-                and positive_int(slot, "Cpus") == positive_int(slot, "TotalSlotCpus")
-                and free_slots.accepts_jobs(slot, now)
-            ):
-                row = (since, free_slots.job_deadline(slot) or 0)
-                counts[row] = counts.get(row, 0) + 1
+    for key, own in sorted(glideins.items()):
+        counts: Counter[tuple[int, int]] = Counter()
+        startds = [slot for slot in own if slot.get("SlotType") == "Partitionable"]
+        for slot in startds:
+            since = slots.unchanged_since(slot, slot_states)
+            is_empty = positive_int(slot, "Cpus") == positive_int(slot, "TotalSlotCpus")
+            if since and is_empty and slots.accepts_jobs(slot, now):
+                counts[since, slots.job_deadline(slot) or 0] += 1
         if counts:
-            working = sum(not free_slots.is_retired(slot, now) for slot in all_slots)
-            rows_of_slots = [[since, until or None, number] for (since, until), number in sorted(counts.items())]
-            rows.append([*key, working, rows_of_slots])
+            working = sum(not slots.is_retired(slot, now) for slot in startds)
+            free = [[since, until or None, number] for (since, until), number in sorted(counts.items())]
+            rows.append([*key, working, free])
     return rows
 
 
@@ -92,8 +89,8 @@ def passed_over(
     for (group, _submitter), oldest in oldest_jobs.items():
         of_group.setdefault(group, []).append(oldest)
     found = []
-    for site, entry, shape, working, slots in idle:
-        total = sum(number for _since, _until, number in slots)
+    for site, entry, shape, working, free in idle:
+        total = sum(number for _since, _until, number in free)
         least = min(working, max(MIN_SLOTS, -(-working // SHARE_OF_ALL)))
         for group in sorted(ordered.get((site, entry), ())):
             waiting = of_group.get(group)
@@ -102,7 +99,7 @@ def passed_over(
             # START refuses a job that would end after the glidein; a new glidein would end later.
             ends = now + (waiting[0].runtime_s or 0)
             number = sum(
-                number for since, until, number in slots if since < began[0] and (until is None or ends < until)
+                number for since, until, number in free if since < began[0] and (until is None or ends < until)
             )
             if number and number >= least and number * SHARE_OF_FREE >= total:
                 found.append(((site, entry, shape), group))
@@ -114,7 +111,7 @@ class PassedOverDetector:
 
     def __init__(self) -> None:
         self.empty_glideins: list[Any] = []
-        self._ordered: dict[tuple[str, str], dict[str, int]] = {}
+        self._leased: dict[tuple[str, str, str], int] = {}  # {(site, entry, group): time of the last lease}
         self._oldest_jobs: dict[tuple[str, str], OldestJob] = {}
 
     def detect(
@@ -130,26 +127,17 @@ class PassedOverDetector:
         leases: Leases.rows(); closed: ids of the groups that are closed now; groups() returns the groups of each
         submitter (QueryResults.by_submitter), and is called if needed.
         """
-        self._ordered = _updated_orders(self._ordered, leases, now)
-        wanted = {group for row in self.empty_glideins for group in self._ordered.get((row[0], row[1]), ())}
-        wanted |= set(closed)
+        self._leased = {key: seen for key, seen in self._leased.items() if now - seen < ORDER_LIFETIME_S}
+        # A lease ends when its glidein has registered.
+        self._leased.update({(row["site"], row["entry"], row["group"]): now for row in leases})
+        ordered: dict[tuple[str, str], set[str]] = {}
+        for site, entry, group in self._leased:
+            ordered.setdefault((site, entry), set()).add(group)
+        wanted = set(closed).union(*(ordered.get((row[0], row[1]), ()) for row in self.empty_glideins))
         known = self._oldest_jobs
         self._oldest_jobs = _oldest_jobs(known, groups() if wanted else (), wanted, now)
         changed = set(closed) & _with_new_jobs(known, self._oldest_jobs)
-        return changed, passed_over(self.empty_glideins, self._oldest_jobs, cycles, self._ordered, now)
-
-
-def _updated_orders(
-    known: Mapping[tuple[str, str], Mapping[str, int]], leases: Iterable[Mapping[str, Any]], now: int
-) -> dict[tuple[str, str], dict[str, int]]:
-    """Return {(site, entry): {group: time of its last lease}}. Keep it after the lease: that ends at registration."""
-    found = {
-        entry: {group: seen for group, seen in groups.items() if now - seen < ORDER_LIFETIME_S}
-        for entry, groups in known.items()
-    }
-    for row in leases:
-        found.setdefault((row["site"], row["entry"]), {})[row["group"]] = now
-    return {entry: groups for entry, groups in found.items() if groups}
+        return changed, passed_over(self.empty_glideins, self._oldest_jobs, cycles, ordered, now)
 
 
 def _oldest_jobs(
