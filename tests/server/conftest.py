@@ -11,9 +11,9 @@ import classad2
 import hypothesis
 import pytest
 from glidein_demand import config
-from glidein_demand.history_recorder import HistoryRecorder
 from glidein_demand.pool import queries
 from glidein_demand.pool.demand import group_id
+from glidein_demand.upkeep import Upkeep
 from glidein_demand.web.app import EXTENSION, create_app
 
 from databases import SERVER, database, database_url, empty_database, new_database_url
@@ -105,7 +105,7 @@ class Service:
         self.settings = settings(state=state, **sections)
         self.app = create_app(self.settings, lambda: self.now)
         self.server = self.app.extensions[EXTENSION]
-        self.recorder = HistoryRecorder(self.server)
+        self.upkeep = Upkeep(self.server)
         self.server.tokens.install({"PSC": TOKEN} if sites is None else sites)
         self.client = self.app.test_client()
 

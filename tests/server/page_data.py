@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import flask
 from glidein_demand import config
-from glidein_demand.store.pause import NOT_PAUSED
+from glidein_demand.store.leases import NOT_PAUSED
 from glidein_demand.web import charts, page
 from glidein_demand.web.results import PageData
 

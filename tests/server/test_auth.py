@@ -77,7 +77,7 @@ def test_writing_needs_a_sites_token(service, method):
     reader = service.error(method, WRITING[method], service.token("grafana", "reader"))
     assert (reader["code"], "reader" in reader["data"]) == (-32001, True)
     assert service.server.reports.reports() == {}
-    assert service.server.reports.monitoring() == {}
+    assert service.server.clients.recent(0) == {}
 
 
 @pytest.mark.parametrize("method", ["report", "lease"])

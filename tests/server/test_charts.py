@@ -30,12 +30,12 @@ def database(tmp_path):
 
 @pytest.fixture
 def history(database):
-    return History(database, lambda: NOW)
+    return History(database)
 
 
 @pytest.fixture
 def work(database):
-    return CoreHours(database, lambda: NOW)
+    return CoreHours(database)
 
 
 def record(history, at, jobs, **sites):

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 from glidein_demand import __version__, cli
-from glidein_demand.store.lease_limits import LeaseLimits
-from glidein_demand.store.pause import Pause
+from glidein_demand.store.leases import LeaseLimits, Pause
 from glidein_demand.store.schema import alembic_version
 from glidein_demand.store.tokens import Token, Tokens
 

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import stat
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -110,22 +109,6 @@ def test_writers_in_many_processes_take_turns(database_url):
     assert at_once(4, adds, database_url, 50) == [""] * 4
     with Database(database_url).read() as connection:
         assert connection.execute(select(_waits.c.jobs)).scalar() == 200
-
-
-def test_writers_in_many_threads_take_turns(database):
-    def add():
-        for _unused in range(25):
-            with database.begin() as connection:
-                count = connection.execute(select(func.count()).select_from(_waits)).scalar()
-                connection.execute(_waits.insert(), [{"day": 1, "bucket": count, "jobs": 1}])
-
-    threads = [threading.Thread(target=add) for _n in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    with database.read() as connection:
-        assert connection.execute(select(func.max(_waits.c.bucket))).scalar() == 499
 
 
 def test_an_exception_undoes_the_whole_transaction(database):

@@ -11,12 +11,11 @@ import time
 import pytest
 from glidein_demand.store.database import Database
 from glidein_demand.store.history import LEVELS, History
-from glidein_demand.store.leases import Leases
-from glidein_demand.store.pause import Pause
-from glidein_demand.store.periods import begin_of
+from glidein_demand.store.leases import Leases, Pause
 from glidein_demand.store.reports import Reports
 from glidein_demand.store.schema import SITE_FIELDS, metadata
 from glidein_demand.store.tokens import Tokens
+from glidein_demand.values import begin_of
 from sqlalchemy import func, select
 
 from databases import NOW
@@ -28,16 +27,15 @@ WRITER = """
 import sys, time
 from glidein_demand.store.database import Database
 from glidein_demand.store.history import History, POOL_FIELDS, SITE_FIELDS
-from glidein_demand.store.leases import Leases
+from glidein_demand.store.leases import Leases, Pause
 from glidein_demand.store.reports import Reports
-from glidein_demand.store.pause import Pause
 from glidein_demand.store.tokens import Tokens
 import json
 
 url, first, now = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 db = Database(url)
 leases, tokens, reports = Leases(db), Tokens(db), Reports(db, 100000)
-switch, history = Pause(db), History(db)
+pause, history = Pause(db), History(db)
 
 def acknowledge(*what):
     print(json.dumps(what), flush=True)
@@ -46,8 +44,6 @@ acknowledge("open")
 for number in range(first, first + 100000):
     reports.add({"site": f"S{number % 7}", "as_of": number, "entries": []}, number)
     acknowledge("report", f"S{number % 7}", number)
-    reports.add_monitoring(f"c{number % 5}", {"n": number}, number, "A")
-    acknowledge("monitoring", f"c{number % 5}", number)
     granted = leases.claim(f"S{number}", {"q": {"g": 5}}, 10**9, {"g": 10**9})
     acknowledge("lease", f"S{number}", granted["granted"]["q"]["g"])
     acknowledge("token", f"T{number}", tokens.create(f"T{number}"))
@@ -57,8 +53,8 @@ for number in range(first, first + 100000):
     history.record(moment, dict.fromkeys(POOL_FIELDS, 1), {"A": dict.fromkeys(SITE_FIELDS, 1)})
     acknowledge("record", moment)
     history.downsample(moment)
-    switch.set(str(number))
-    acknowledge("switch", str(number))
+    pause.set(str(number))
+    acknowledge("pause", str(number))
 """
 
 
@@ -78,7 +74,7 @@ def written_until_killed(url, first, now, count, after):
 
 @pytest.fixture
 def acknowledged():
-    return {"report": {}, "monitoring": {}, "lease": {}, "token": {}, "wait": [], "record": [], "switch": "0"}
+    return {"report": {}, "lease": {}, "token": {}, "wait": [], "record": [], "pause": "0"}
 
 
 def test_acknowledged_writes_survive_kill_9_at_any_time(database_url, acknowledged):
@@ -90,7 +86,7 @@ def test_acknowledged_writes_survive_kill_9_at_any_time(database_url, acknowledg
         ):
             if what in ("wait", "record"):
                 acknowledged[what].append(words[0])
-            elif what == "switch":
+            elif what == "pause":
                 acknowledged[what] = words[0]
             else:
                 acknowledged[what][words[0]] = words[1]
@@ -122,20 +118,18 @@ def check(database, acknowledged):
     assert {site: found[site] >= as_of for site, as_of in acknowledged["report"].items()} == dict.fromkeys(
         acknowledged["report"], True
     )
-    clients = {uuid: client["metrics"]["n"] for uuid, client in reports.monitoring().items()}
-    assert all(clients[uuid] >= count for uuid, count in acknowledged["monitoring"].items())
     held = {row["site"]: row["jobs"] for row in leases.rows()}
     assert {site: held.get(site) for site in acknowledged["lease"]} == acknowledged["lease"]
     assert {name: tokens.identify(secret).name for name, secret in acknowledged["token"].items()} == {
         name: name for name in acknowledged["token"]
     }
-    assert acknowledged["switch"] == "0" or int(Pause(database).state()["reason"]) >= int(acknowledged["switch"])
+    assert acknowledged["pause"] == "0" or int(Pause(database).state()["reason"]) >= int(acknowledged["pause"])
     counts_are_exact(database, history, acknowledged)
 
 
 def counts_are_exact(database, history, acknowledged):
     """Assert exact counts: waits and their marker are written together, and thinning keeps each record once."""
-    waits, rows = metadata.tables["history_wait"], metadata.tables["history_site"]
+    waits, rows = metadata.tables["history_wait"], metadata.tables["history"]
     with database.read() as connection:
         waited = connection.execute(select(func.sum(waits.c.jobs))).scalar() or 0
         stored = set(connection.execute(select(rows.c.level, rows.c.time).where(rows.c.site == "A")).all())

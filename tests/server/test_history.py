@@ -1,31 +1,30 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-import random
 import statistics
 
 import pytest
 from glidein_demand import wait_buckets
-from glidein_demand.store import history as module
+from glidein_demand.store import schema
 from glidein_demand.store.database import Database
 from glidein_demand.store.history import LEVELS, History, remainder, step_for
-from glidein_demand.store.periods import DAY_S as DAY
-from glidein_demand.store.periods import HOUR_S as HOUR
-from glidein_demand.store.periods import WEEK_S as WEEK
-from glidein_demand.store.periods import begin_of
-from glidein_demand.store.schema import POOL_FIELDS, SITE_FIELDS, history_pool, history_site
+from glidein_demand.store.schema import POOL_FIELDS, SITE_FIELDS
+from glidein_demand.values import DAY_S as DAY
+from glidein_demand.values import HOUR_S as HOUR
+from glidein_demand.values import WEEK_S as WEEK
+from glidein_demand.values import begin_of
 from hypothesis import HealthCheck, given
 from hypothesis import settings as bounded
 from hypothesis import strategies as st
 from sqlalchemy import delete, func, select
 
-from databases import NOW, SERVER, Clock
+from databases import NOW
 
 START = NOW // 21600 * 21600
 
 
 @pytest.fixture
 def history(database):
-    return History(database, Clock(NOW))
+    return History(database)
 
 
 def pool(number=1, **changes):
@@ -36,11 +35,11 @@ def site(number=1, **changes):
     return {**dict.fromkeys(SITE_FIELDS, number), **changes}
 
 
-def counted(database, table=history_site):
-    """Return {level: rows} of a table."""
+def counted(database):
+    """Return {level: rows}: those of each site and one of the pool."""
+    level = schema.history.c.level
     with database.read() as connection:
-        found = connection.execute(select(table.c.level, func.count()).group_by(table.c.level)).all()
-    return dict(found)
+        return dict(tuple(row) for row in connection.execute(select(level, func.count()).group_by(level)))
 
 
 def test_at_most_one_record_is_kept_in_five_minutes_of_the_clock(history):
@@ -92,7 +91,6 @@ def test_a_record_that_is_two_days_old_becomes_part_of_an_hour(history, database
     assert counted(database) == {0: 26}
     history.downsample(START + HOUR + 2 * DAY)
     assert counted(database) == {0: 2, 1: 2}
-    assert counted(database, history_pool) == {0: 1, 1: 1}
     series = history.pool_series(START, START + 2 * HOUR)
     assert (series["times"], series["idle_jobs"]) == ([START, START + HOUR], [5.5, 100])
     assert history.site_series(START, START + 2 * HOUR)["sites"]["A"]["running"] == [5.5, 100]
@@ -116,29 +114,11 @@ def test_a_step_with_rows_of_two_levels_is_the_mean_over_time(history, database)
     for number in range(12):
         value = 8 if number < 6 else None
         history.record(START + HOUR + 300 * number, pool(8, idle_jobs=value), {"A": site(8)})
-    assert counted(database, history_pool) == {0: 12, 1: 1}
+    assert counted(database) == {0: 24, 1: 2}
     series = history.pool_series(START, START + 2 * HOUR, points=1)
     assert (series["times"], series["idle_cores"]) == ([START], [5])
     assert series["idle_jobs"] == [(2 * 3600 + 8 * 1800) / 5400]
     assert history.site_series(START, START + 2 * HOUR, points=1)["sites"]["A"]["running"] == [5]
-
-
-def test_an_interrupted_thinning_changes_nothing(history, database, monkeypatch):
-    for number in range(12):
-        history.record(START + 300 * number, pool(number), {"A": site(number)})
-    coarsen = module._coarsen
-
-    def fails_for_sites(connection, table, *words):
-        coarsen(connection, table, *words)
-        if table is history_site:
-            raise RuntimeError
-
-    with monkeypatch.context() as broken, pytest.raises(RuntimeError):
-        broken.setattr(module, "_coarsen", fails_for_sites)
-        history.downsample(START + 3 * DAY)
-    assert (counted(database, history_pool), counted(database)) == ({0: 12}, {0: 24})
-    history.downsample(START + 3 * DAY)
-    assert (counted(database, history_pool), counted(database)) == ({1: 1}, {1: 2})
 
 
 def test_records_made_while_the_clock_was_wrong_replace_the_hour_that_is_there(history, database):
@@ -152,7 +132,7 @@ def test_records_made_while_the_clock_was_wrong_replace_the_hour_that_is_there(h
 
 
 def test_rows_older_than_the_settings_are_deleted(database):
-    history = History(database, Clock(NOW), keep_days=7)
+    history = History(database, keep_days=7)
     history.record(START, pool(), {"gone": site()})
     history.add_waits("s", 1, {START // DAY * DAY: {1: 5}})
     history.record(START + 6 * DAY, pool(), {"A": site()})
@@ -172,8 +152,7 @@ def test_rows_older_than_the_settings_are_deleted(database):
 def test_a_series_has_the_mean_of_the_known_values_of_each_step(database, records, points):
     history = History(database)
     with database.begin() as connection:
-        connection.execute(delete(history_pool))
-        connection.execute(delete(history_site))
+        connection.execute(delete(schema.history))
     for number, value in records:
         history.record(START + 300 * number, {"idle_jobs": value}, {"A": {"queued": value}})
     series = history.pool_series(START, START + 201 * 300, points)
@@ -198,9 +177,8 @@ def test_a_series_has_equal_round_steps_and_not_too_many(length, points, coarses
 
 
 def test_steps_are_no_longer_than_needed():
-    asked = [(1, 288, 300), (7, 400, 3600), (30, 400, 3600), (365, 400, 21600)]
-    assert [step_for(NOW - days * DAY, NOW, points, coarsest) for days, points, coarsest in asked] == [
-        300, 3600, 7200, DAY,
+    assert [step_for(NOW - days * DAY, NOW, 400, step_s) for days, step_s in ((7, 3600), (30, 3600), (365, 21600))] == [
+        3600, 7200, DAY,
     ]  # fmt: skip
 
 
@@ -232,59 +210,9 @@ def test_waits_are_counted_with_their_marker_and_by_week(history, database_url):
     history.add_waits("s1", {"job": "13.0"}, {})
     again = History(Database(database_url))
     assert (again.wait_marker("s1"), again.wait_marker("s2")) == ({"job": "13.0"}, 99)
-    counts = {3: 10, 7: 4}
+    weeks = {monday_ - WEEK: {1: 1}, monday_: {3: 10, 7: 4}}
     assert again.weekly_waits() == [
-        {
-            "week": monday_ - WEEK,
-            "jobs": 1,
-            "p50_s": wait_buckets.quantile({1: 1}, 0.5),
-            "p90_s": wait_buckets.quantile({1: 1}, 0.9),
-        },
-        {
-            "week": monday_,
-            "jobs": 14,
-            "p50_s": wait_buckets.quantile(counts, 0.5),
-            "p90_s": wait_buckets.quantile(counts, 0.9),
-        },
-    ]
-
-
-SITES = 50 if not SERVER else 5
-
-
-def fill(database, sites):
-    """Write a year of history of so many sites as thinning leaves it: averages have all digits."""
-    chance = random.Random(1)  # noqa: S311 - the same numbers each time
-    names = ["", *(f"a-site-of-the-pool-{number}" for number in range(sites))]
-    ages = ((0, 2 * DAY, 0), (1, 30 * DAY, 2 * DAY), (2, 365 * DAY, 30 * DAY))
-    for level, oldest, newest in ages:
-        step = LEVELS[level].step_s
-        for begin in range(START - oldest, START - newest, 100 * step):
-            times = range(begin, min(begin + 100 * step, START - newest), step)
-            keys = [{"level": level, "time": time_s} for time_s in times]
-            with database.begin() as connection:
-                connection.execute(
-                    history_pool.insert(), [{**key, **values(chance, level, POOL_FIELDS)} for key in keys]
-                )
-                connection.execute(
-                    history_site.insert(),
-                    [{**key, "site": name, **values(chance, level, SITE_FIELDS)} for key in keys for name in names],
-                )
-
-
-def values(chance, level, fields):
-    return {name: chance.random() * 5000 if level else float(chance.randrange(5000)) for name in fields}
-
-
-def test_a_year_of_five_hundred_sites_is_small(database, tmp_path):
-    """Assert the size for a tenth of the sites (a hundredth on a database server), with a tenth of the limit."""
-    fill(database, SITES)
-    history = History(database)
-    for length in (DAY, 30 * DAY, 365 * DAY):
-        assert history.pool_series(START - length, START)["times"]
-        assert len(history.site_series(START - length, START)["sites"]) == min(SITES, 10)
-    if not SERVER:
-        database.close()
-        size = sum(path.stat().st_size for path in tmp_path.glob("state.db*"))
-        print(f"{SITES} sites: {size / 1e6:.1f} MB; 500 sites: {size / 1e6 * 500 / SITES:.0f} MB")
-        assert size * 500 / SITES < 500e6
+        {"week": week, "jobs": sum(counts.values()), "p50_s": wait_buckets.quantile(counts, 0.5),
+         "p90_s": wait_buckets.quantile(counts, 0.9)}
+        for week, counts in weeks.items()
+    ]  # fmt: skip

@@ -1,16 +1,31 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of leases, and of what limits them: the pause, the operator's limits, and the owner of a site's name."""
+
 import math
-import multiprocessing
 import threading
 
 import pytest
 from glidein_demand.store.database import Database
-from glidein_demand.store.leases import Leases, grants, left
+from glidein_demand.store.leases import (
+    OWNER_S,
+    LeaseLimits,
+    Leases,
+    LimitError,
+    OwnedError,
+    Pause,
+    SiteOwners,
+    grants,
+    left,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conftest import TOKEN, group, site_report
 from databases import NOW, Clock
+
+ONE, TWO = group(100), group(100, cpus=2)
+OFF = {"paused": False, "since": None, "reason": "", "by": ""}
 
 jobs = st.integers(0, 50)
 groups = st.dictionaries(st.sampled_from("uvw"), jobs, max_size=3)
@@ -31,8 +46,8 @@ def summed(granted):
     """Return {group: jobs} of {entry: {group: jobs}}."""
     total = {}
     for given_groups in granted.values():
-        for group, count in given_groups.items():
-            total[group] = total.get(group, 0) + count
+        for name, count in given_groups.items():
+            total[name] = total.get(name, 0) + count
     return total
 
 
@@ -56,11 +71,6 @@ def test_the_order_of_the_entries_does_not_matter(asked, free, random):
     assert grants(other, shuffled(free)) == grants(asked, free)
 
 
-@given(claims, groups)
-def test_while_paused_all_grants_are_zero(asked, free):
-    assert set(summed(grants(asked, free, paused=True)).values()) <= {0}
-
-
 @given(groups, groups)
 def test_remaining_jobs_are_never_negative(counts, held):
     assert left(counts, held) == {group: max(0, count - held.get(group, 0)) for group, count in counts.items()}
@@ -82,16 +92,16 @@ def test_any_sequence_of_claims_matches_a_simple_model(database, steps):
         leases.claim(site, {entry: {} for entry in ("q1", "q2", "q3")}, 1, {})
     model = {}
     for site, asked, counts, ttl, passes, paused in steps:
-        before = leases.version()
+        before = leases.version
         answer = leases.claim(site, asked, ttl, counts, paused)
-        assert leases.version() > before
+        assert leases.version > before
         model = {
             key: kept for key, kept in model.items() if kept[0] > clock.now and (key[0] != site or key[1] not in asked)
         }
         others = summed({key: kept[1] for key, kept in model.items()})
-        for group, count in summed(answer["granted"]).items():
-            room = 0 if paused else max(counts.get(group, 0) - others.get(group, 0), 0)
-            assert count == min(room, summed(asked)[group])
+        for name, count in summed(answer["granted"]).items():
+            room = 0 if paused else max(counts.get(name, 0) - others.get(name, 0), 0)
+            assert count == min(room, summed(asked)[name])
         assert answer["expires"] == clock.now + ttl
         model.update({(site, entry): (answer["expires"], granted) for entry, granted in answer["granted"].items()})
         clock.now += passes
@@ -104,65 +114,15 @@ def test_any_sequence_of_claims_matches_a_simple_model(database, steps):
             assert until == min(ends, default=math.inf)
 
 
-def test_a_claim_replaces_its_entrys_lease(leases):
-    assert leases.claim("A", {"q": {"u": 8, "v": 2}}, 60, {"u": 10, "v": 10})["granted"] == {"q": {"u": 8, "v": 2}}
-    assert leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10, "v": 10})["granted"] == {"q": {"u": 10}}
-    assert leases.held()[0] == {"u": 10}
-
-
-def test_entries_that_are_not_named_keep_their_leases(leases):
-    leases.claim("A", {"q1": {"u": 6}, "q2": {"u": 2}}, 60, {"u": 10})
-    assert leases.claim("A", {"q2": {"u": 9}}, 60, {"u": 10})["granted"] == {"q2": {"u": 4}}
-    assert leases.claim("A", {"q1": {}}, 60, {"u": 10})["granted"] == {"q1": {}}
-    assert leases.held()[0] == {"u": 4}
-
-
-def test_two_entries_of_one_claim_share_the_free_jobs(leases):
-    assert leases.claim("A", {"q2": {"u": 8}, "q1": {"u": 8}}, 60, {"u": 10})["granted"] == {
-        "q1": {"u": 8},
-        "q2": {"u": 2},
-    }
-
-
-def test_a_group_without_idle_jobs_is_not_granted(leases):
-    assert leases.claim("A", {"q": {"gone": 3}}, 60, {"u": 10})["granted"] == {"q": {"gone": 0}}
-    assert leases.rows() == []
-
-
-def test_others_get_nothing_while_more_is_held_than_there_is_now(leases):
-    leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10})
-    assert leases.claim("B", {"q": {"u": 5}}, 60, {"u": 4})["granted"] == {"q": {"u": 0}}
-
-
-def test_a_lease_ends_with_its_time(leases, clock):
+def test_a_lease_ends_with_its_time_and_its_row_is_deleted(leases, clock, database):
     leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10})
     clock.now = NOW + 59
     assert leases.claim("B", {"q": {"u": 10}}, 60, {"u": 10})["granted"] == {"q": {"u": 0}}
     clock.now = NOW + 60
     assert (leases.held(), leases.rows()) == (({}, math.inf), [])
     assert leases.claim("B", {"q": {"u": 10}}, 60, {"u": 10})["granted"] == {"q": {"u": 10}}
-
-
-def test_an_expired_lease_is_not_kept_for_ever(leases, clock, database):
-    leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10})
-    clock.now += 60
-    leases.claim("B", {"q": {}}, 60, {})
     with database.read() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM lease").scalar() == 0
-
-
-def test_pausing_releases_the_callers_leases(leases):
-    leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10})
-    assert leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10}, paused=True)["granted"] == {"q": {"u": 0}}
-    assert leases.held()[0] == {}
-
-
-def test_a_sites_own_leases_can_be_excluded(leases):
-    leases.claim("A", {"q": {"u": 3, "v": 1}}, 60, {"u": 10, "v": 1})
-    leases.claim("B", {"q": {"u": 4}}, 90, {"u": 10})
-    assert leases.held() == ({"u": 7, "v": 1}, NOW + 60)
-    assert leases.held({"A"})[0] == {"u": 4}
-    assert leases.held(frozenset({"A", "B", "unknown"}))[0] == {}
+        assert connection.exec_driver_sql("SELECT count(*) FROM lease").scalar() == 1
 
 
 def test_rows_are_sorted_and_have_all_that_is_held(leases):
@@ -173,13 +133,6 @@ def test_rows_are_sorted_and_have_all_that_is_held(leases):
         {"site": "A", "entry": "q", "group": "v", "jobs": 1, "expires": NOW + 90},
         {"site": "B", "entry": "q", "group": "u", "jobs": 4, "expires": NOW + 60},
     ]
-
-
-def test_leases_outlive_their_process(leases, clock, database_url):
-    leases.claim("A", {"q": {"u": 10}}, 60, {"u": 10})
-    later = Leases(Database(database_url), clock)
-    assert later.rows() == leases.rows()
-    assert later.claim("B", {"q": {"u": 10}}, 60, {"u": 10})["granted"] == {"q": {"u": 0}}
 
 
 def test_another_processs_claim_counts_at_once(leases, clock, database_url):
@@ -212,36 +165,125 @@ def test_many_threads_never_get_more_than_there_is(leases):
     assert leases.held()[0] == {f"g{number}": 100 for number in granted}
 
 
-ROUNDS = 20
+def lease(service, entries, token=TOKEN, **changes):
+    return service.result("lease", {"site": "PSC", "entries": entries, **changes}, token)
 
 
-def claims_in_rounds(url, start, results, site):
-    """Claim 30 of the same 100 jobs in each round, at the same time as the other processes."""
-    granted = []
-    try:
-        leases = Leases(Database(url))
-        for number in range(ROUNDS):
-            start.wait(300)
-            answer = leases.claim(site, {f"q{number}": {f"g{number}": 30}}, 600, {f"g{number}": 100})
-            granted.append(answer["granted"][f"q{number}"][f"g{number}"])
-    except Exception as error:
-        start.abort()
-        granted.append(repr(error))
-    results.put((site, granted))
+@pytest.fixture
+def limited(service):
+    service.read(ONE, TWO)
+    service.server.lease_limits.install({"PSC": 30})
+    return service
 
 
-def test_many_processes_at_the_same_moment_never_get_more_than_there_is(database_url):
-    context = multiprocessing.get_context("spawn")
-    start, results = context.Barrier(6), context.Queue()
-    processes = [
-        context.Process(target=claims_in_rounds, args=(database_url, start, results, f"S{number}"))
-        for number in range(6)
-    ]
-    for process in processes:
-        process.start()
-    found = dict(results.get(timeout=300) for _process in processes)
-    for process in processes:
-        process.join(60)
-    for number in range(ROUNDS):
-        assert sorted(granted[number] for granted in found.values()) == [0, 0, 10, 30, 30, 30]
-    assert Leases(Database(database_url)).held()[0] == {f"g{number}": 100 for number in range(ROUNDS)}
+def test_all_entries_of_a_site_are_granted_jobs_up_to_its_limit_with_a_note(limited):
+    answer = lease(limited, {"a": {ONE["id"]: 100}, "b": {TWO["id"]: 100}}, ttl_s=86400)
+    assert (answer["granted"], answer["site_limit"]) == ({"a": {ONE["id"]: 30}, "b": {TWO["id"]: 0}}, 30)
+    assert sum(row["count"] for row in limited.result("get_demand")["groups"]) == 170
+    lease(limited, {"a": {ONE["id"]: 20}, "b": {}})
+    assert lease(limited, {"b": {TWO["id"]: 100}})["granted"] == {"b": {TWO["id"]: 10}}
+    limited.now += 1801
+    answer = lease(limited, {"b": {TWO["id"]: 30}})
+    assert (answer["granted"], "site_limit" in answer) == ({"b": {TWO["id"]: 30}}, False)
+
+
+def test_leases_of_other_sites_are_not_reported_as_the_sites_limit(limited):
+    limited.result("lease", {"site": "Cedar", "entries": {"q": {ONE["id"]: 90}}}, limited.token("Cedar"))
+    answer = lease(limited, {"a": {ONE["id"]: 20}})
+    assert (answer["granted"], "site_limit" in answer) == ({"a": {ONE["id"]: 10}}, False)
+
+
+def test_nothing_that_a_caller_sends_raises_its_limit(limited):
+    error = limited.error("lease", {"site": "PSC", "entries": {}, "site_limit": 1000}, TOKEN)
+    assert (error["code"], limited.server.lease_limits.of("PSC")) == (-32602, 30)
+
+
+@given(claims, groups, st.integers(0, 100))
+def test_a_limit_reduces_and_never_adds(asked, free, most):
+    without, within = grants(asked, free), grants(asked, free, most=most)
+    assert all(count <= without[entry][name] for entry, of in within.items() for name, count in of.items())
+    assert sum(summed(within).values()) == min(most, sum(summed(without).values()))
+
+
+def test_limits_are_set_as_a_whole(database):
+    limits = LeaseLimits(database)
+    assert limits.install({"A": 5, "B": 7}) == {"changed": ["A", "B"], "removed": []}
+    assert limits.install({"A": 5, "B": 7}) == {"changed": [], "removed": []}
+    assert limits.install({"A": 6}, check=True) == {"changed": ["A"], "removed": ["B"]}
+    assert (limits.of("A"), limits.of("B")) == (5, 7)
+    assert limits.install({"A": 6}) == {"changed": ["A"], "removed": ["B"]}
+    assert (limits.of("A"), limits.of("B")) == (6, None)
+
+
+@pytest.mark.parametrize("wanted", [{"a b": 5}, {"A": -1}, {"A": "5"}, {"A": True}, {"A": 1.5}, {"A": None}])
+def test_an_invalid_limit_is_refused(database, wanted):
+    with pytest.raises(LimitError):
+        LeaseLimits(database).install(wanted)
+    assert LeaseLimits(database).of("A") is None
+
+
+def test_a_pause_keeps_its_beginning_and_another_process_sees_it(database, database_url, clock):
+    pause, other = Pause(database, clock), Pause(Database(database_url))
+    assert other.state() == OFF
+    assert pause.set("disks full", "ada") == {"paused": True, "since": NOW, "reason": "disks full", "by": "ada"}
+    clock.now += 60
+    assert pause.set("second", "bob") == other.state() == {**OFF, "paused": True, "since": NOW, "reason": "second",
+                                                           "by": "bob"}  # fmt: skip
+    for _again in range(2):
+        pause.clear()
+        assert other.state() == OFF
+    assert pause.set()["since"] == NOW + 60
+
+
+def claim(jobs=6, **changes):
+    return {"site": "PSC", "entries": {"RM": {group()["id"]: jobs}}, **changes}
+
+
+@pytest.fixture
+def owned(service):
+    """Return a service whose site PSC belongs to the deployment lab."""
+    service.read(group(6))
+    service.result("lease", claim(deployment="lab"), TOKEN)
+    return service
+
+
+@pytest.mark.parametrize("method", ["lease", "report"])
+def test_a_second_deployment_with_the_same_site_name_is_refused_with_the_remedy(owned, method):
+    params = claim() if method == "lease" else site_report()
+    error = owned.error(method, {**params, "deployment": "other"}, TOKEN)
+    assert (error["code"], error["message"]) == (-32006, "Used by another deployment")
+    assert "site PSC belongs to the deployment 'lab', and this is 'other'" in error["data"]
+    assert "Give each deployment its own glidein_site and glidein_demand_token" in error["data"]
+    assert [(row["site"], row["jobs"]) for row in owned.server.leases.rows()] == [("PSC", 6)]
+    assert owned.server.reports.reports() == {}
+
+
+def test_the_owner_of_a_site_and_callers_that_name_no_deployment_are_accepted(owned):
+    for deployment in ({"deployment": "lab"}, {}, {"deployment": "lab"}):
+        assert owned.result("lease", claim(**deployment), TOKEN)["granted"]["RM"] == {group()["id"]: 6}
+        assert owned.result("report", site_report(**deployment), TOKEN) == {"accepted": True}
+        owned.now += 600
+
+
+def test_a_deployments_name_is_checked(owned):
+    assert "deployment: expected a name" in owned.error("lease", claim(deployment="a b"), TOKEN)["data"]
+
+
+def test_a_new_token_frees_the_name_at_once(owned):
+    owned.now += 1
+    owned.server.tokens.install({"PSC": "another-secret-of-the-site"})
+    owned.result("lease", claim(deployment="other"), "another-secret-of-the-site")
+
+
+@pytest.mark.parametrize("ttl_s", [60, 3 * OWNER_S])
+def test_a_name_is_free_some_time_after_the_last_call_and_not_before_its_leases_expire(database, clock, ttl_s):
+    owners = SiteOwners(database, clock)
+    for seconds in (60, ttl_s, 60):
+        owners.use("PSC", "lab", seconds, 0)
+    clock.now += max(ttl_s, OWNER_S)
+    with pytest.raises(OwnedError, match="the name is free in 15 min"):
+        SiteOwners(database, clock).use("PSC", "other", ttl_s, 0)
+    clock.now += 900
+    owners.use("PSC", "other", ttl_s, 0)
+    with pytest.raises(OwnedError, match="belongs to the deployment 'other'"):
+        owners.use("PSC", "lab", ttl_s, 0)

@@ -7,7 +7,7 @@ import json
 import classad2
 import pytest
 from glidein_demand.pool import machine_ad
-from glidein_demand.store import machine_ads as store
+from glidein_demand.store import entries as store
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,10 +121,10 @@ def test_a_site_that_used_a_token_is_stored_for_two_days(database):
 
 
 def test_old_samples_and_too_many_are_forgotten(database, monkeypatch):
-    monkeypatch.setattr(store, "MOST", 3)
+    monkeypatch.setattr(store, "MAX_ADS", 3)
     kept = store.MachineAds(database)
     for number in range(5):
         kept.add([row(entry=f"q{number}")], NOW + number)
     assert sorted(entry for _site, entry in kept.all()) == ["q2", "q3", "q4"]
-    kept.add([row(entry="new")], NOW + 10 + store.KEEP_S)
+    kept.add([row(entry="new")], NOW + 10 + store.KEEP_ADS_S)
     assert list(kept.all()) == [("A", "new")]

@@ -51,7 +51,7 @@ def test_without_a_token_no_user_is_named(service, get):
 
 def test_a_sample_of_a_machine_is_for_callers_with_a_token(service):
     ad = {"OpSysAndVer": "Debian13", "GLIDEIN_Shape": "node"}
-    service.server.machine_ads.add([{"site": "PSC", "entry": "RM", "by_token": True, "ad": ad}])
+    service.server.machine_ads.add([{"site": "PSC", "entry": "RM", "by_token": True, "ad": ad}], NOW)
     assert service.result("get_supply", token=TOKEN)["entries"][0]["sample"]["OpSysAndVer"] == "Debian13"
     assert "Debian13" not in service.call("get_supply").text
     assert "Debian13" not in service.get("/supply").text
@@ -155,7 +155,7 @@ def test_a_report_that_was_only_stored_in_part_is_not_stored_at_all(service):
         assert set(service.server.reports.reports()) == (set() if other == "lost" else {"PSC"})
     (history,) = service.server.glideins.summary(NOW).values()
     assert [plan["as_of"] for plan in history["plans"]] == [NOW]
-    (core_hours,) = service.server.core_hours.current()["entries"]
+    (core_hours,) = service.server.core_hours.current(NOW)["entries"]
     assert core_hours["cores"] == 56
 
 
@@ -171,7 +171,7 @@ def test_get_supply_has_the_plans_of_a_report_at_once(service, given):
 def test_get_supply_contains_each_record_of_the_last_hour_s_demand(service):
     for number in range(30):
         service.read(group(number or 1000))
-        assert service.recorder.record() is True
+        assert service.upkeep.record() is True
         service.now += 300.125
     found = service.result("get_supply")["demand_history"]
     assert [jobs for _time, jobs in found] == list(range(19, 30))
@@ -181,7 +181,7 @@ def test_get_supply_contains_each_record_of_the_last_hour_s_demand(service):
 
 
 def test_an_unreadable_demand_is_not_a_point_of_its_history(service):
-    service.recorder.record()
+    service.upkeep.record()
     assert service.result("get_supply")["demand_history"] == []
 
 

@@ -6,7 +6,7 @@ import pytest
 from glidein_demand.pool import passed_over, supply
 from glidein_demand.pool.passed_over import PassedOverDetector
 from glidein_demand.pool.slots import update_slot_states
-from glidein_demand.store.passed_over_groups import PassedOverGroups
+from glidein_demand.store.entries import PassedOverGroups
 
 from conftest import NOW, slot
 from supply_ads import pool_of
@@ -168,15 +168,6 @@ def test_a_group_that_was_not_passed_over_for_hours_begins_anew(store):
     store.add([(KEY, "g")], NOW + 700)
     store.add([(KEY, "g")], NOW + 9 * 3600)
     assert store.closed(NOW + 9 * 3600)[KEY]["g"]["times"] == 1
-
-
-def test_passed_over_groups_survive_a_restart_and_are_limited(database, monkeypatch):
-    monkeypatch.setattr("glidein_demand.store.passed_over_groups.MOST", 2)
-    first = PassedOverGroups(database)
-    for number, name in enumerate("abc"):
-        first.add([(KEY, name)], NOW + number)
-    assert PassedOverGroups(database).closed(NOW + 3) == first.closed(NOW + 3)
-    assert set(first.closed(NOW + 3)[KEY]) == {"b", "c"}
 
 
 @pytest.mark.parametrize("with_token", [True, False])

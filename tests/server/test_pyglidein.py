@@ -3,10 +3,8 @@
 """Tests of PyGlidein's methods, get_state and monitoring, on recorded calls of its clients."""
 
 import pytest
-from glidein_demand.store import anonymous
-from glidein_demand.store.reports import Reports
+from glidein_demand.server import MAX_ANONYMOUS
 from glidein_demand.web.parameters import MAX_ANONYMOUS_PARTITIONS
-from sqlalchemy import text
 
 from conftest import NOW, TOKEN, group
 from page_data import Page
@@ -76,7 +74,7 @@ def test_recorded_errors(service):
 def test_recorded_monitoring_in_each_of_its_forms(service, params, uuid, running):
     response = service.post(f'{{"jsonrpc":"2.0","method":"monitoring","params":{params},"id":1}}')
     assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": "", "id": 1})
-    assert service.server.anonymous.monitoring(NOW)[uuid]["metrics"]["glideins_running"] == running
+    assert service.server.anonymous.recent(NOW)[uuid]["metrics"]["glideins_running"] == running
     assert Page(service.page()).cells(uuid)[0][1] == "no token"
 
 
@@ -86,19 +84,19 @@ def monitoring(service, uuid="glide@login1", metrics=None, token=None):
 
 
 def refusals(caplog):
-    return [record.getMessage() for record in caplog.records if record.name == "glidein_demand.store.anonymous"]
+    return [record.getMessage() for record in caplog.records if record.name == "glidein_demand.store.reports"]
 
 
 def test_a_client_without_a_token_does_not_replace_one_with_a_token(service):
     monitoring(service, token=TOKEN)
     monitoring(service, metrics={"glideins_running": {"Cluster": 9000}})
-    assert service.server.reports.monitoring()["glide@login1"]["metrics"] == METRICS
+    assert service.server.clients.recent(NOW)["glide@login1"]["metrics"] == METRICS
     assert monitoring(service, token=TOKEN).status_code == 200
     rows = Page(service.page()).cells("glide@login1")
     assert [row[1:4] for row in rows] == [["PSC", "3", "7"], ["no token", "–", "9,000"]]
 
 
-def test_a_client_without_a_token_influences_nothing_and_is_not_stored(service, database):
+def test_a_client_without_a_token_influences_nothing(service):
     service.read(group(5))
 
     def known():
@@ -107,18 +105,15 @@ def test_a_client_without_a_token_influences_nothing_and_is_not_stored(service, 
     before = known()
     monitoring(service)
     assert known() == before
-    service.recorder.record()
+    service.upkeep.record()
     assert service.server.history.site_series(NOW - 900, NOW + 900)["sites"] == {}
-    with service.server.database.read() as connection:
-        assert connection.execute(text("SELECT count(*) FROM monitoring")).scalar() == 0
 
 
 def test_the_number_of_clients_is_limited_and_the_least_recent_one_is_removed_first(service):
-    service.server.reports = Reports(service.server.database, max_sites=1)
-    for name in [*(f"c{number}" for number in range(anonymous.MOST_CLIENTS)), "c0", "one more"]:
+    for name in [*(f"c{number}" for number in range(MAX_ANONYMOUS)), "c0", "one more"]:
         monitoring(service, name)
-    known = service.server.anonymous.monitoring(NOW)
-    assert len(known) == anonymous.MOST_CLIENTS
+    known = service.server.anonymous.recent(NOW)
+    assert len(known) == MAX_ANONYMOUS
     assert ("c0" in known, "c1" in known, "one more" in known) == (True, False, True)
     assert monitoring(service, "mine", token=TOKEN).status_code == 200  # sites find room
 
@@ -127,12 +122,12 @@ def test_the_size_of_a_clients_data_is_limited(service):
     assert "at most 50 are allowed" in monitoring(service, metrics=MANY).json["error"]["data"]
     assert monitoring(service, metrics=MANY, token=TOKEN).status_code == 200
     monitoring(service, "x" * 5000, {"glideins_running": {"y" * 5000: 1}})
-    assert [len(client) for client in service.server.anonymous.monitoring(NOW)] == [200]
+    assert [len(client) for client in service.server.anonymous.recent(NOW)] == [200]
 
 
 def test_a_client_that_has_been_silent_for_a_day_is_forgotten(service):
     monitoring(service)
-    service.now += anonymous.FORGET_SECONDS + 1
+    service.now += 86401
     assert "glide@login1" not in service.page()
 
 
@@ -147,7 +142,7 @@ def test_a_refused_client_is_logged_once_with_the_setting(new_service, caplog, s
     assert refusals(caplog) == [
         f"monitoring of the client '{name}' without a token is refused: {setting}" for name in ("glide@login1", "other")
     ]
-    assert service.server.anonymous.monitoring(NOW) == {}
+    assert service.server.anonymous.recent(NOW) == {}
 
 
 def test_callers_cannot_fill_the_log_with_refusals(new_service, caplog):

@@ -44,7 +44,7 @@ def test_a_caller_with_the_current_reply_gets_304(service):
         lambda service: service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN),
     ],
 )
-def test_a_change_of_demand_leases_or_switch_makes_a_new_reply(service, change):
+def test_a_change_of_demand_leases_or_pause_makes_a_new_reply(service, change):
     service.read(group(5))
     first = service.post({**CALL, "id": 1})
     change(service)
@@ -117,16 +117,6 @@ def test_a_static_file_that_is_there_already_is_not_sent_again(service):
     etag = service.client.get("/static/style.css", headers={"Accept-Encoding": "gzip"}).headers["ETag"]
     again = service.client.get("/static/style.css", headers={"Accept-Encoding": "gzip", "If-None-Match": etag})
     assert (again.status_code, again.data) == (304, b"")
-
-
-def test_a_new_reading_and_a_lease_show_at_once(service):
-    service.read(group(5))
-    counts = [service.result("get_demand")["groups"][0]["count"]]
-    service.read(group(6))
-    counts.append(service.result("get_demand")["groups"][0]["count"])
-    service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}}, TOKEN)
-    counts.append(service.result("get_demand")["groups"][0]["count"])
-    assert counts == [5, 6, 4]
 
 
 def test_an_expired_lease_is_released(service):

@@ -61,7 +61,7 @@ def test_parameters_may_be_given_by_position(service):
     assert service.result("get_demand", [["PSC"]]) == service.result("get_demand", {"sites": ["PSC"]})
     assert service.error("get_demand", [[5]])["data"] == "sites[0]: expected `str`, got `int`"
     assert service.result("monitoring", ["glide@login1", NOW, {"glideins_idle": 2}], TOKEN) == ""
-    assert service.server.reports.monitoring()["glide@login1"]["metrics"] == {"glideins_idle": {"Cluster": 2}}
+    assert service.server.clients.recent(NOW)["glide@login1"]["metrics"] == {"glideins_idle": {"Cluster": 2}}
 
 
 def test_a_notification_is_carried_out_and_not_answered(service):

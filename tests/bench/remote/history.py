@@ -18,7 +18,7 @@ from glidein_demand.store.core_hours import DAY as BY_DAY
 from glidein_demand.store.core_hours import CoreHours
 from glidein_demand.store.database import Database
 from glidein_demand.store.history import LEVELS, History
-from glidein_demand.store.periods import DAY_S as DAY
+from glidein_demand.values import DAY_S as DAY
 from glidein_demand.web import charts
 
 NOW = 1_795_212_000  # on a full hour, as whole spans are thinned
@@ -38,9 +38,9 @@ def fill(database, sites):
         for name in names[1:]:
             key = {"level": BY_DAY, "site": name, "entry": "main", "shape": "node"}
             rows = [{**key, "time": day["day"], "core_s": 10**7} for day in days]
-            connection.execute(tables.glidein_core_time.insert(), rows)
+            connection.execute(tables.glidein_core_hours.insert(), rows)
             jobs = [{**row, "user": "alice@pool", "project": "physics", "vo": ""} for row in rows]
-            connection.execute(tables.job_core_time.insert(), jobs)
+            connection.execute(tables.job_core_hours.insert(), jobs)
     rows = 0
     newest = NOW
     for number, level in enumerate(LEVELS):
@@ -50,15 +50,16 @@ def fill(database, sites):
         for first in range(0, len(times), 100):
             with database.begin() as connection:
                 for moment in times[first : first + 100]:
-                    key = {"level": number, "time": moment}
-                    pool = {field: value(chance, number) for field in tables.POOL_FIELDS}
-                    connection.execute(tables.history_pool.insert(), [{**key, **pool}])
-                    of_sites = [
-                        {**key, "site": site, **{field: value(chance, number) for field in tables.SITE_FIELDS}}
+                    records = [
+                        {
+                            "level": number, "time": moment, "site": site,
+                            **{field: value(chance, number) for field in tables.SITE_FIELDS},
+                            **{field: None if site else value(chance, number) for field in tables.POOL_FIELDS},
+                        }
                         for site in names
-                    ]
-                    connection.execute(tables.history_site.insert(), of_sites)
-                    rows += len(of_sites)
+                    ]  # fmt: skip
+                    connection.execute(tables.history.insert(), records)
+                    rows += len(records)
     return rows
 
 
@@ -75,7 +76,7 @@ def main():
         began = time.monotonic()
         rows = fill(database, order["sites"])
         seconds = time.monotonic() - began
-        history, core_hours = History(database, lambda: NOW), CoreHours(database, lambda: NOW)
+        history, core_hours = History(database), CoreHours(database)
         found = {name: [] for name in charts.RANGES}
         for _round in range(order["rounds"]):
             for name, times in found.items():

@@ -21,8 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from . import __version__
 from .config import DEFAULT_CONFIG, ConfigError, Settings, UnusableError, load
 from .store.database import Database, one_line, parse_url
-from .store.lease_limits import LeaseLimits, LimitError
-from .store.pause import Pause
+from .store.leases import LeaseLimits, LimitError, Pause
 from .store.tokens import TokenError, Tokens
 
 LONGEST_REASON = 300

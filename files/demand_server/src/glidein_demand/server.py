@@ -18,23 +18,20 @@ from .pool.job_lookup import JobLookup
 from .pool.pool_state import PoolState
 from .pool.queries import Queries, RequestedAttributes
 from .result_cache import ResultCache
-from .store.anonymous import AnonymousClients
 from .store.core_hours import CoreHours
 from .store.database import Database
-from .store.ended_glideins import EndedGlideins
-from .store.glideins import Glideins
+from .store.entries import MachineAds, PassedOverGroups
+from .store.glideins import EndedGlideins, Glideins
 from .store.history import History
-from .store.lease_limits import LeaseLimits
-from .store.leases import Leases
-from .store.machine_ads import MachineAds
-from .store.passed_over_groups import PassedOverGroups
-from .store.pause import Pause
-from .store.reports import Reports
-from .store.site_owners import SiteOwners
+from .store.leases import LeaseLimits, Leases, Pause, SiteOwners
+from .store.reports import Clients, Reports
 from .store.tokens import Tokens
-from .values import one_line
+from .values import DAY_S, MAX_SITES, one_line
 
 log = logging.getLogger(__name__)
+
+MAX_ANONYMOUS = 200
+"""The most PyGlidein clients without a token that are remembered, each for a day."""
 
 STOP_S = 1.0
 """The longest time that stop() waits for periodic work."""
@@ -94,13 +91,13 @@ class Server:
         self.site_owners = SiteOwners(database, clock)
         self.tokens = Tokens(database, clock)
         self.pause = Pause(database, clock)
-        self.reports = Reports(database, clock=clock)
-        self.anonymous = AnonymousClients()
-        self.glideins = Glideins(database, clock)
-        self.ended_glideins = EndedGlideins(database, clock)
-        self.core_hours = CoreHours(database, clock, settings.state.keep_history_days, settings.pool.refresh_seconds)
-        self.history = History(database, clock, settings.state.keep_history_days)
-        self.machine_ads = MachineAds(database, clock)
+        self.reports = Reports(database)
+        self.clients, self.anonymous = Clients(MAX_SITES), Clients(MAX_ANONYMOUS, DAY_S)
+        self.glideins = Glideins(database)
+        self.ended_glideins = EndedGlideins(database)
+        self.core_hours = CoreHours(database, settings.state.keep_history_days, settings.pool.refresh_seconds)
+        self.history = History(database, settings.state.keep_history_days)
+        self.machine_ads = MachineAds(database)
         self.passed_over = PassedOverGroups(database)
 
         self.queries = Queries()

@@ -13,10 +13,8 @@ from typing import Callable
 import flask
 from prometheus_client.bridge.graphite import GraphiteBridge
 
-from . import __version__
+from . import __version__, upkeep
 from .config import DEFAULT_CONFIG, ConfigError, Settings, load
-from .history_recorder import INTERVAL_S as HISTORY_S
-from .history_recorder import HistoryRecorder
 from .pool.queries import Queries, QueryError
 from .refresh import Refresher
 from .server import Every, Server
@@ -77,10 +75,10 @@ def wsgi() -> flask.Flask:
 def threads(server: Server) -> list[Every]:
     """Return the threads of the server's periodic work; none of them runs yet."""
     settings = server.settings
-    refresher, recorder = Refresher(server), HistoryRecorder(server)
+    refresher = Refresher(server)
     found = [
         Every("refresh", settings.pool.refresh_seconds, refresher.refresh_once),
-        Every("history", HISTORY_S, recorder.work, delay_s=HISTORY_S),
+        Every("upkeep", upkeep.INTERVAL_S, upkeep.Upkeep(server).work, delay_s=upkeep.INTERVAL_S),
     ]
     if settings.pool.job_history_seconds:
         found.append(Every("waits", settings.pool.job_history_seconds, refresher.read_waits))

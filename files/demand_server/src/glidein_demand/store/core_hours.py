@@ -8,16 +8,14 @@ is sent again, counts nothing twice, and the next reading covers the time since 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table, case, delete, func, select
 
-from ..values import OTHER_MACHINES, Key
+from ..values import DAY_S, HOUR_S, OTHER_MACHINES, Key, begin_of, month_of, year_of
 from . import schema
-from .database import Database, upsert
-from .periods import DAY_S, HOUR_S, begin_of, month_of, year_of
+from .database import Database, markers, set_marker, upsert
 
 HOUR, DAY, MONTH, EVER = range(4)
 """The levels of sums. `time` of a row is the beginning of its hour, day or month (UTC), and 0 for all time.
@@ -50,27 +48,23 @@ JOB_NAMES = frozenset(("user", "project", "vo"))
 KEEP_HOURS_S = 2 * DAY_S
 KEEP_READINGS_S = 60 * DAY_S
 
-LONGEST_GAP_S = 3600
+MAX_GAP_S = 3600
 """If two reports are further apart, the mean of their counts is no estimate: the glideins' starts are used instead."""
 
 SHORTEST_LIMIT_S = 900
 """A result of the collector counts for the time since the last one, at most for this time or two refreshes."""
 
-_DELETE_EVERY_S = 3600
-_TABLES = {"glidein_core_s": schema.glidein_core_time, "job_core_s": schema.job_core_time}
+_CLAIMS = "claimed cores"  # the kind of marker: the time of the last result of the collector
+_TABLES = {"glidein_core_s": schema.glidein_core_hours, "job_core_s": schema.job_core_hours}
 
 
 class CoreHours:
     """Sums of core-seconds by period. Safe from many threads and processes. Methods that store commit."""
 
-    def __init__(
-        self, db: Database, clock: Callable[[], float] = time.time, keep_days: int = 400, refresh_s: int = 300
-    ) -> None:
+    def __init__(self, db: Database, keep_days: int = 400, refresh_s: int = 300) -> None:
         self._db = db
-        self._clock = clock
         self._keep_s = keep_days * DAY_S
         self._longest_s = max(SHORTEST_LIMIT_S, 2 * refresh_s)
-        self._deleted = float("-inf")
 
     def reported(self, report: Mapping[str, Any], received: int) -> None:
         """Add the core-seconds of the glideins of a valid report that is newer than the site's last one.
@@ -98,7 +92,7 @@ class CoreHours:
                 readings.append({**dict(zip(("site", "entry", "shape"), key)), **new._asdict()})
             if readings:
                 connection.execute(upsert(connection, table, ["site", "entry", "shape"]), readings)
-            _add(connection, schema.glidein_core_time, sums, received)
+            _add(connection, schema.glidein_core_hours, sums, received)
 
     def jobs_seen(self, rows: Iterable[Sequence[Any]], now: int) -> None:
         """Add the core-seconds of the jobs in a result of the collector, rows of job_cores.claimed_cores.
@@ -113,8 +107,8 @@ class CoreHours:
                 (EVER,): _bounded(connection, of_all_time, EVER, 0),
             }
         with self._db.begin() as connection:
-            last = connection.execute(select(schema.job_reading.c.time)).scalar()
-            connection.execute(upsert(connection, schema.job_reading, ["id"]), [{"id": 1, "time": now}])
+            last = markers(connection, _CLAIMS).get("")
+            set_marker(connection, _CLAIMS, "", now)
             if last is None or now <= last:
                 return
             begin = max(last, now - self._longest_s)
@@ -124,18 +118,17 @@ class CoreHours:
                     for key, cores in found.items()
                     for hour, core_s in by_hour(begin, now, min(MAX_CORES, cores)).items()
                 ]
-                _add(connection, schema.job_core_time, sums, now, levels)
+                _add(connection, schema.job_core_hours, sums, now, levels)
 
-    def current(self, now: float | None = None) -> dict[str, Any]:
+    def current(self, now: float) -> dict[str, Any]:
         """Return the glideins' core-seconds of this month and year, for get_supply.
 
         {"month", "year", "entries": [{"site", "entry", "shape", "month_core_s", "year_core_s", "read_at",
         "cores"}]}. month, year: their beginnings. read_at, cores: the last report that counts, and the cores of its
         running glideins.
         """
-        now = self._clock() if now is None else now
         month, year = month_of(now), year_of(now)
-        column = schema.glidein_core_time.c
+        column = schema.glidein_core_hours.c
         key = (column.site, column.entry, column.shape)
         this_month = func.sum(case((column.time == month, column.core_s), else_=0))
         this_year = select(*key, this_month, func.sum(column.core_s)).where(
@@ -172,13 +165,13 @@ class CoreHours:
         found = self._sums(DAY, since, int(now), ("site", "entry", "shape"))
         return {(site, entry, shape): {"since": since, **row} for (site, entry, shape), row in found.items()}
 
-    def series(self, step_s: int, since: float) -> list[dict[str, int]]:
+    def series(self, step_s: int, since: float, now: float) -> list[dict[str, int]]:
         """Return [{"time", "glidein_core_s", "job_core_s", "other_core_s"}] per step, from that of `since` to now.
 
         step_s: of an hour (for KEEP_HOURS_S), a day or a week. other_core_s: claimed cores of other machines. The list
         is empty if nothing was counted.
         """
-        first, last = begin_of(int(since), step_s), begin_of(int(self._clock()), step_s)
+        first, last = begin_of(int(since), step_s), begin_of(int(now), step_s)
         empty = dict.fromkeys((*_TABLES, "other_core_s"), 0)
         rows = {time_s: {"time": time_s, **empty} for time_s in range(first, last + 1, step_s)}
         level = HOUR if step_s == HOUR_S else DAY
@@ -197,12 +190,8 @@ class CoreHours:
                     is_empty = False
         return [] if is_empty else list(rows.values())
 
-    def delete_old(self, now: float | None = None) -> None:
-        """Delete old sums per hour and day and old readings, at most once an hour. Sums per month are kept."""
-        now = self._clock() if now is None else now
-        if now < self._deleted + _DELETE_EVERY_S:
-            return
-        self._deleted = now
+    def delete_old(self, now: float) -> None:
+        """Delete old sums per hour and day and old readings. Sums per month are kept."""
         with self._db.begin() as connection:
             for table in _TABLES.values():
                 for level, keep_s in ((HOUR, KEEP_HOURS_S), (DAY, self._keep_s)):
@@ -228,7 +217,7 @@ def _bounded(
     connection: Connection, rows: Iterable[Sequence[Any]], level: int, time_s: int
 ) -> dict[tuple[Any, ...], int]:
     """Return {key: cores} of the rows. With them, the stored keys of a site in this period keep to the limits."""
-    table = schema.job_core_time
+    table = schema.job_core_hours
     known: dict[str, set[tuple[Any, ...]]] = {}
     query = select(*list(table.primary_key)[2:]).where(table.c.level == level, table.c.time == time_s)
     for stored in connection.execute(query):
@@ -286,14 +275,14 @@ def glidein_core_seconds(last: Reading, new: Reading, ages: Iterable[tuple[int, 
     ages: [(seconds since the start, glideins)] of the running glideins whose start is known.
 
     The mean of both counts is used for the whole time. Each start and each end is thereby wrong by at most half of the
-    time between the reports, in either direction. After a gap of more than LONGEST_GAP_S, a glidein that still runs
-    counts since its start. One that ended in the gap, or whose start is unknown, counts for half of LONGEST_GAP_S.
+    time between the reports, in either direction. After a gap of more than MAX_GAP_S, a glidein that still runs
+    counts since its start. One that ended in the gap, or whose start is unknown, counts for half of MAX_GAP_S.
     """
     gap_s = new.received - last.received
-    if gap_s <= LONGEST_GAP_S:
+    if gap_s <= MAX_GAP_S:
         return by_hour(last.received, new.received, (last.cores + new.cores) / 2)
     left, stayed = new.running, 0
-    half = LONGEST_GAP_S // 2
+    half = MAX_GAP_S // 2
     parts = []
     for age_s, glideins in sorted(ages, reverse=True):
         number = min(glideins, left)

@@ -8,6 +8,7 @@ Several processes may use one database at a time: the server, and commands such 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import shutil
@@ -19,13 +20,14 @@ from pathlib import Path
 from typing import Any, Callable
 
 import sqlalchemy
-from sqlalchemy import Connection, Engine, Table, event, select
+from sqlalchemy import Column, ColumnElement, Connection, Engine, Table, delete, event, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.sql.dml import Insert
 
 from ..config import ConfigError, UnusableError
+from . import schema
 from .schema import REVISION, alembic_version, metadata
 
 BUSY_SECONDS = 30
@@ -80,7 +82,10 @@ class Database:
                 is_complete = self._is_complete(connection)
             if not is_complete:
                 with self.begin() as connection:
-                    self._make_tables(connection)
+                    if not self._is_complete(connection):  # another process may have made the tables
+                        metadata.create_all(connection)
+                        row = {"version_num": REVISION}
+                        connection.execute(upsert(connection, alembic_version, ["version_num"]), [row])
         except (SQLAlchemyError, OSError) as error:
             raise UnusableError(self._failure or f"state.database: cannot be used: {one_line(error)}") from error
 
@@ -155,12 +160,6 @@ class Database:
                 "and history and core-hours start anew"
             )
         return found == metadata.tables.keys()
-
-    def _make_tables(self, connection: Connection) -> None:
-        """Make the missing tables, unless another process has made them since `_is_complete` was called."""
-        if not self._is_complete(connection):
-            metadata.create_all(connection)
-            connection.execute(upsert(connection, alembic_version, ["version_num"]), [{"version_num": REVISION}])
 
     def _identify(self) -> tuple[int, int] | None:
         """Return the device and inode of the SQLite file; None if there is none."""
@@ -238,6 +237,27 @@ def upsert(connection: Connection, table: Table, keys: Sequence[str], add: Seque
     if not new:
         return statement.on_conflict_do_nothing(index_elements=list(keys))
     return statement.on_conflict_do_update(index_elements=list(keys), set_=new)
+
+
+def markers(connection: Connection, kind: str) -> dict[str, Any]:
+    """Return {source: marker} of a kind; see the table."""
+    column = schema.marker.c
+    rows = connection.execute(select(column.source, column.value).where(column.kind == kind))
+    return {source: json.loads(value) for source, value in rows}
+
+
+def set_marker(connection: Connection, kind: str, source: str, value: Any) -> None:
+    """Store the marker of a source."""
+    row = {"kind": kind, "source": source, "value": json.dumps(value)}
+    connection.execute(upsert(connection, schema.marker, ["kind", "source"]), [row])
+
+
+def keep_newest(connection: Connection, time_of: Column[Any], most: int, *of: ColumnElement[bool]) -> None:
+    """Delete the rows that match `of` and are older than the `most` newest ones, by the column `time_of`."""
+    if connection.execute(select(func.count(time_of)).where(*of)).scalar_one() > most:
+        newest = select(time_of).where(*of).order_by(time_of.desc()).limit(1)
+        oldest_kept = connection.execute(newest.offset(most - 1)).scalar_one()
+        connection.execute(delete(time_of.table).where(*of, time_of < oldest_kept))
 
 
 def check_url(url: str) -> None:

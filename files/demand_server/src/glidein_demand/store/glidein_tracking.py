@@ -3,7 +3,7 @@
 """Rules that track each glidein by sites' reports and the collector's results, and summarise them: pure functions.
 
 A report lists the batch ids that run in the batch system; the collector's ads carry the same ids. Times are epoch
-seconds of this server's clock. `started` and `heard` are of the collector's clock.
+seconds of this server's clock. `started` and `last_update` are of the collector's clock.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ JOBS_FAILING = 30
 SIGNALS = (129, 130, 131, 138, 140, 141, 143, 152, 153)
 """The exit statuses of a glidein that a signal of the batch system or of a person ended (docs/glidein.md)."""
 
-MOST_PLANS = 20
+MAX_PLANS = 20
 
-MOST_FAILURES = 5
+MAX_FAILURES = 5
 """The most exit statuses of one entry and shape that a summary lists."""
 
 _PLAN = ("present", "wanted", "queued", "running", "registered", "launched", "cancelled")
@@ -42,24 +42,24 @@ _PLAN = ("present", "wanted", "queued", "running", "registered", "launched", "ca
 class Glidein:
     """One batch job, and when it was seen.
 
-    running, left: first seen running in a report, first missing from a later one. looked: last time that the collector
-    was read while it ran and had not registered. registered, gone: first seen in the collector, first missing from it
-    afterwards. started, heard: its startd's start and its last update. wait_s: seconds between submission and start.
+    running, left: first seen running in a report, first missing from a later one. checked_at: last time that the
+    collector was read while it ran and had not registered. registered, missing_since: first seen in the collector,
+    first missing from it afterwards. started, last_update: of its startd. wait_s: seconds between submission and start.
     """
 
     site: str
     batch_id: str
     entry: str
     shape: str
-    first: int
+    first_seen: int
     running: int | None = None
     wait_s: int | None = None
-    looked: int | None = None
+    checked_at: int | None = None
     left: int | None = None
     registered: int | None = None
     started: int | None = None
-    heard: int | None = None
-    gone: int | None = None
+    last_update: int | None = None
+    missing_since: int | None = None
 
 
 def of_report(report: Mapping[str, Any]) -> tuple[list[tuple[str, str, str, int | None]], set[tuple[str, str]]]:
@@ -111,31 +111,31 @@ def after_reading(
 ) -> list[Glidein]:
     """Return the glideins that a result of the collector changes. `known`: by (site, batch id).
 
-    rows: those of supply.registered. A glidein that registers again counts as never gone: after a restart of the
+    rows: those of supply.registered. A glidein that registers again counts as never missing: after a restart of the
     collector, all glideins register again.
     """
     changed = []
     seen = set()
-    for site, entry, shape, batch_id, started, heard in rows:
+    for site, entry, shape, batch_id, started, last_update in rows:
         name = (site, batch_id)
         if name in seen:
             continue
         seen.add(name)
         old = known.get(name) or Glidein(site, batch_id, entry, shape, now)
-        new = replace(old, registered=old.registered or now, gone=None)
+        new = replace(old, registered=old.registered or now, missing_since=None)
         if old.registered is None:
-            new = replace(new, started=started, heard=heard)
-        elif heard_early(old):  # later updates change no rule's result, and need not be stored
-            new = replace(new, heard=max(heard, old.heard or 0))
+            new = replace(new, started=started, last_update=last_update)
+        elif only_early_updates(old):  # later updates change no rule's result, and need not be stored
+            new = replace(new, last_update=max(last_update, old.last_update or 0))
         if new != old:
             changed.append(new)
     for name, old in known.items():
         if name in seen:
             continue
-        if old.registered is not None and old.gone is None:
-            changed.append(replace(old, gone=now))
+        if old.registered is not None and old.missing_since is None:
+            changed.append(replace(old, missing_since=now))
         elif old.registered is None and old.running is not None and old.left is None:
-            changed.append(replace(old, looked=now))
+            changed.append(replace(old, checked_at=now))
     return changed
 
 
@@ -148,14 +148,14 @@ def never_registered(glidein: Glidein, ending: Mapping[str, Any] | None = None) 
     """
     if ending is not None and glidein.registered is None:
         return ending["registered"] is None
-    if glidein.registered is not None or glidein.running is None or glidein.looked is None:
+    if glidein.registered is not None or glidein.running is None or glidein.checked_at is None:
         return False
-    return glidein.left is not None or glidein.looked - glidein.running >= GRACE_S
+    return glidein.left is not None or glidein.checked_at - glidein.running >= GRACE_S
 
 
-def heard_early(glidein: Glidein) -> bool:
+def only_early_updates(glidein: Glidein) -> bool:
     """Return whether the last update came less than EARLY_S after the start."""
-    return glidein.started is not None and (glidein.heard or 0) - glidein.started < EARLY_S
+    return glidein.started is not None and (glidein.last_update or 0) - glidein.started < EARLY_S
 
 
 def jobs_failing(ending: Mapping[str, Any] | None) -> bool:
@@ -174,7 +174,7 @@ def ended_early(glidein: Glidein, ending: Mapping[str, Any] | None = None) -> bo
         registered = ending["registered"] is not None or glidein.registered is not None
         early = jobs_failing(ending) or ending["ended"] - ending["started"] < EARLY_S
         return registered and early and not ending["good"]
-    return glidein.gone is not None and heard_early(glidein)
+    return glidein.missing_since is not None and only_early_updates(glidein)
 
 
 def unlisted(
@@ -212,7 +212,7 @@ def failures(pairs: Iterable[tuple[Glidein, Mapping[str, Any] | None]]) -> list[
         row["count"] += 1
         if ending["ended"] >= row["last"]:
             row.update(last=ending["ended"], reason=ending["reason"])
-    return sorted(found.values(), key=lambda row: (-row["count"], -row["last"]))[:MOST_FAILURES]
+    return sorted(found.values(), key=lambda row: (-row["count"], -row["last"]))[:MAX_FAILURES]
 
 
 def plan_of(report: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,8 +221,8 @@ def plan_of(report: Mapping[str, Any], entry: Mapping[str, Any]) -> dict[str, An
 
 
 def with_plan(plans: list[dict[str, Any]], plan: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the last MOST_PLANS, oldest first. A report that is sent twice counts once."""
-    return [*(old for old in plans if old["as_of"] != plan["as_of"]), plan][-MOST_PLANS:]
+    """Return the last MAX_PLANS, oldest first. A report that is sent twice counts once."""
+    return [*(old for old in plans if old["as_of"] != plan["as_of"]), plan][-MAX_PLANS:]
 
 
 def summaries(
@@ -239,7 +239,7 @@ def summaries(
     by_key: dict[Key, list[Glidein]] = {key: [] for key in entries}
     known = {(glidein.site, glidein.batch_id): glidein for glidein in glideins}
     for glidein in (*known.values(), *unlisted(endings, known, now)):
-        if glidein.first >= now - WINDOW_S:
+        if glidein.first_seen >= now - WINDOW_S:
             by_key.setdefault((glidein.site, glidein.entry, glidein.shape), []).append(glidein)
     return {key: _summary(found, *entries.get(key, ([], None)), now, endings) for key, found in by_key.items()}
 

@@ -1,146 +1,170 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The glideins of the last days, and the last plans of each entry. The rules are in glidein_tracking.py."""
+"""The glideins of the last days, the last plans of each entry, and how glideins ended.
+
+The rules are in glidein_tracking.py.
+"""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from types import MappingProxyType
-from typing import Any, Callable
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, and_, delete, or_, select, tuple_
 
-from ..values import Key
+from ..values import DAY_S, Key
 from . import glidein_tracking, schema
-from .database import Database, upsert
+from .database import Database, keep_newest, markers, set_marker, upsert
 from .glidein_tracking import Glidein
 
-KEEP_S = 48 * 3600
+KEEP_S = 2 * DAY_S
 """Retention in seconds of a glidein after it was last seen, and of an entry after its last report."""
 
-OPEN_S = 30 * 86400
+OPEN_S = 30 * DAY_S
 """Retention in seconds of a glidein if no report shows its end: the longest walltime."""
 
-MOST_OF_A_SITE = 20_000
-MOST = 200_000
-"""The most glideins that are stored; the oldest are deleted."""
+KEEP_ENDED_S = 7 * DAY_S
 
-MOST_ENTRIES_OF_A_SITE = 1000
+MAX_OF_A_SITE = 20_000
+"""The most glideins of a site that are stored, and the most ended ones; the oldest are deleted."""
 
-_DELETE_EVERY_S = 3600
+MAX_GLIDEINS = 200_000
+
+MAX_ENTRIES_OF_A_SITE = 1000
+"""The most entries of a site that have totals, and the most (entry, shape) that have plans."""
+
+TOTALS = ("glideins", "jobs", "jobs_failed")
+
+_SUMMARIES = "summaries"  # the kind of marker: the end of a site's known logs
+_END = ("entry", "shape", "started", "registered", "ended", "exit_status", "reason")
 _CHUNK = 400  # values in one IN (...): databases limit the number of values in a statement
 
-
-_runs = and_(schema.glidein.c.running.is_not(None), schema.glidein.c.left.is_(None))
-_is_there = and_(schema.glidein.c.registered.is_not(None), schema.glidein.c.gone.is_(None))
-_name = tuple_(schema.glidein.c.site, schema.glidein.c.batch_id)
+_glidein, _ended = schema.glidein.c, schema.ended_glidein.c
+_runs = and_(_glidein.running.is_not(None), _glidein.left.is_(None))
+_is_there = and_(_glidein.registered.is_not(None), _glidein.missing_since.is_(None))
 
 
 class Glideins:
     """The glideins by their batch ids. Safe from many threads. Each method that stores commits."""
 
-    def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, db: Database) -> None:
         self._db = db
-        self._clock = clock
-        self._deleted = float("-inf")
 
-    def reported(self, report: Mapping[str, Any], now: int | None = None) -> None:
+    def reported(self, report: Mapping[str, Any], now: int) -> None:
         """Store the plans of a valid report, and its running glideins if it lists them."""
-        now = self._now(now)
+        site = report["site"]
         rows, listed = glidein_tracking.of_report(report)
         with self._db.begin() as connection:
-            self._store_running(connection, report["site"], rows, listed, now)
+            of_site = _glidein.site == site
+            known = {one.batch_id: one for one in _load(connection, and_(of_site, _runs))}
+            named = [(site, batch_id) for _entry, _shape, batch_id, _wait in rows if batch_id not in known]
+            known.update((one.batch_id, one) for one in _named(connection, named))
+            _save(connection, glidein_tracking.after_report(known, site, rows, listed, now))
+            keep_newest(connection, _glidein.first_seen, MAX_OF_A_SITE, of_site)
             _store_plans(connection, report, listed, now)
 
-    def running(
-        self,
-        site: str,
-        rows: Iterable[tuple[str, str, str, int | None]],
-        now: int | None = None,
-        listed: Collection[tuple[str, str]] | None = None,
-    ) -> None:
-        """Store the running glideins of a site: (entry, shape, batch id, seconds waited or None).
-
-        listed: the (entry, shape) whose glideins the report lists, including empty lists; by default, those in `rows`.
-        """
-        rows = list(rows)
-        listed = {row[:2] for row in rows} if listed is None else listed
-        with self._db.begin() as connection:
-            self._store_running(connection, site, rows, listed, self._now(now))
-
-    def registered(self, rows: Iterable[Sequence[Any]], now: int | None = None) -> None:
-        """Store the result of supply.registered. Glideins that it does not have are gone."""
-        now = self._now(now)
+    def registered(self, rows: Iterable[Sequence[Any]], now: int) -> None:
+        """Store the result of supply.registered. Glideins that it does not have are missing."""
         seen = [tuple(row) for row in rows]
         with self._db.begin() as connection:
             known = {(one.site, one.batch_id): one for one in _load(connection, or_(_runs, _is_there))}
-            named = [(row[0], row[3]) for row in seen]
-            known.update(((one.site, one.batch_id), one) for one in _named(connection, named, known))
+            named = [name for row in seen if (name := (row[0], row[3])) not in known]
+            known.update(((one.site, one.batch_id), one) for one in _named(connection, named))
             _save(connection, glidein_tracking.after_reading(known, seen, now))
-        if now >= self._deleted + _DELETE_EVERY_S:
-            self._deleted = now
-            self.delete_old(now)
 
     def summary(
-        self, now: int | None = None, endings: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({})
+        self, now: int, endings: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({})
     ) -> dict[Key, dict[str, Any]]:
         """Return {(site, entry, shape): history} for get_supply. endings: those of EndedGlideins.endings()."""
-        now = self._now(now)
+        column = schema.entry_history.c
         with self._db.read() as connection:
-            found = _load(connection, schema.glidein.c.first >= now - glidein_tracking.WINDOW_S)
-            rows = connection.execute(
-                select(schema.entry_history).where(schema.entry_history.c.received >= now - KEEP_S)
-            ).all()
-        entries = {(row.site, row.entry, row.shape): (json.loads(row.plans), row.told) for row in rows}
+            found = _load(connection, _glidein.first_seen >= now - glidein_tracking.WINDOW_S)
+            rows = connection.execute(select(schema.entry_history).where(column.received >= now - KEEP_S)).all()
+        entries = {(row.site, row.entry, row.shape): (json.loads(row.plans), row.listed_at) for row in rows}
         return glidein_tracking.summaries(found, entries, now, endings)
 
-    def delete_old(self, now: int | None = None) -> None:
+    def delete_old(self, now: float) -> None:
         """Delete old glideins and entries, and the oldest glideins beyond the limit."""
-        now = self._now(now)
-        column = schema.glidein.c
         lately = now - KEEP_S
+        never_seen = and_(_glidein.registered.is_(None), or_(_glidein.left < lately, _glidein.running < now - OPEN_S))
         with self._db.begin() as connection:
-            connection.execute(
-                delete(schema.glidein).where(
-                    or_(
-                        column.gone < lately,
-                        and_(column.registered.is_(None), or_(column.left < lately, column.running < now - OPEN_S)),
-                    )
-                )
-            )
+            connection.execute(delete(schema.glidein).where(or_(_glidein.missing_since < lately, never_seen)))
             connection.execute(delete(schema.entry_history).where(schema.entry_history.c.received < lately))
-            _keep_newest(connection, column.site.is_not(None), MOST)
+            keep_newest(connection, _glidein.first_seen, MAX_GLIDEINS)
 
-    def _store_running(
-        self,
-        connection: Connection,
-        site: str,
-        rows: list[tuple[str, str, str, int | None]],
-        listed: Collection[tuple[str, str]],
-        now: int,
-    ) -> None:
-        of_site = schema.glidein.c.site == site
-        known = {(site, one.batch_id): one for one in _load(connection, and_(of_site, _runs))}
-        named = [(site, row[2]) for row in rows]
-        known.update(((site, one.batch_id), one) for one in _named(connection, named, known))
-        by_id = {batch_id: one for (_site, batch_id), one in known.items()}
-        _save(connection, glidein_tracking.after_report(by_id, site, rows, listed, now))
-        _keep_newest(connection, of_site, MOST_OF_A_SITE)
 
-    def _now(self, now: int | None) -> int:
-        return int(self._clock()) if now is None else now
+class EndedGlideins:
+    """The ended glideins, from their own summaries, which come with sites' reports. Safe from many threads.
+
+    Each glidein counts once: its name and the end of the site's known logs (`until`) are stored in one transaction.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def add(self, site: str, summaries: Mapping[str, Any], now: int) -> int:
+        """Store valid summaries of a site's report, and return the number of new ones.
+
+        `until` changes only if the summaries begin where the last ones ended: another controller may have sent others.
+        """
+        with self._db.begin() as connection:
+            new = _unknown(connection, site, summaries["glideins"])
+            if new:
+                _count(connection, site, new)
+                rows = [
+                    {
+                        "site": site, "received": now, "good": max(0, one["jobs"] - one["jobs_failed"]),
+                        **{name: one[name] for name in ("name", "batch_id", *_END)},
+                    }
+                    for one in new
+                ]  # fmt: skip
+                connection.execute(schema.ended_glidein.insert(), rows)
+                keep_newest(connection, _ended.received, MAX_OF_A_SITE, _ended.site == site)
+            known = markers(connection, _SUMMARIES).get(site, 0)
+            if summaries["since"] == known and summaries["until"] > known:
+                set_marker(connection, _SUMMARIES, site, summaries["until"])
+        return len(new)
+
+    def summaries_until(self) -> dict[str, float]:
+        """Return {site: time up to which its logs are known (epoch seconds of the login node's files)}."""
+        with self._db.read() as connection:
+            return markers(connection, _SUMMARIES)
+
+    def totals(self) -> dict[tuple[str, str], dict[str, int]]:
+        """Return {(site, entry): TOTALS} of all time."""
+        with self._db.read() as connection:
+            rows = connection.execute(select(schema.ended_total)).mappings().all()
+        return {(row["site"], row["entry"]): {name: row[name] for name in TOTALS} for row in rows}
+
+    def endings(self, since: float) -> dict[tuple[str, str], dict[str, Any]]:
+        """Return {(site, batch id): the end of a glidein}, received since `since`.
+
+        The keys are "entry", "shape", "started", "registered", "ended", "exit_status", "reason" and "good": the number
+        of jobs that ended in the glidein without an error.
+        """
+        names = (*_END, "good")
+        query = select(_ended.site, _ended.batch_id, *(_ended[name] for name in names))
+        with self._db.read() as connection:
+            rows = connection.execute(query.where(_ended.received >= since).order_by(_ended.ended)).all()
+        return {(row.site, row.batch_id): {name: getattr(row, name) for name in names} for row in rows}
+
+    def delete_old(self, now: float) -> None:
+        """Delete old names."""
+        with self._db.begin() as connection:
+            connection.execute(delete(schema.ended_glidein).where(_ended.received < now - KEEP_ENDED_S))
 
 
 def _store_plans(
     connection: Connection, report: Mapping[str, Any], listed: Collection[tuple[str, str]], now: int
 ) -> None:
-    of_site = schema.entry_history.c.site == report["site"]
-    known = {(row.entry, row.shape): row for row in connection.execute(select(schema.entry_history).where(of_site))}
+    table = schema.entry_history
+    of_site = table.c.site == report["site"]
+    known = {(row.entry, row.shape): row for row in connection.execute(select(table).where(of_site))}
     new = {}
-    for entry in report["entries"][:MOST_ENTRIES_OF_A_SITE]:
+    for entry in report["entries"][:MAX_ENTRIES_OF_A_SITE]:
         pair = (entry["entry"], entry["shape"])
         old = known.get(pair)
         plans = glidein_tracking.with_plan(
@@ -148,33 +172,23 @@ def _store_plans(
         )
         new[pair] = {
             "site": report["site"], "entry": pair[0], "shape": pair[1], "received": now, "plans": json.dumps(plans),
-            "told": now if pair in listed else old.told if old else None,
+            "listed_at": now if pair in listed else old.listed_at if old else None,
         }  # fmt: skip
     if new:
-        connection.execute(upsert(connection, schema.entry_history, ["site", "entry", "shape"]), list(new.values()))
+        connection.execute(upsert(connection, table, ["site", "entry", "shape"]), list(new.values()))
     # Entries that the report does not name are deleted first.
-    surplus = len(known.keys() | new.keys()) - MOST_ENTRIES_OF_A_SITE
-    oldest = sorted((pair for pair in known if pair not in new), key=lambda pair: known[pair].received)
-    for entry, shape in oldest[: max(0, surplus)]:
-        connection.execute(
-            delete(schema.entry_history).where(
-                of_site, schema.entry_history.c.entry == entry, schema.entry_history.c.shape == shape
-            )
-        )
+    keep_newest(connection, table.c.received, MAX_ENTRIES_OF_A_SITE, of_site)
 
 
 def _load(connection: Connection, condition: ColumnElement[bool]) -> list[Glidein]:
-    columns = [schema.glidein.c[field.name] for field in fields(Glidein)]
+    columns = [_glidein[field.name] for field in fields(Glidein)]
     return [Glidein(*row) for row in connection.execute(select(*columns).where(condition))]
 
 
-def _named(
-    connection: Connection, names: Iterable[tuple[str, str]], known: Collection[tuple[str, str]]
-) -> Iterable[Glidein]:
-    """Return the stored glideins of these names (site, batch id) that are not in `known`."""
-    wanted = [name for name in dict.fromkeys(names) if name not in known]
-    for start in range(0, len(wanted), _CHUNK):
-        yield from _load(connection, _name.in_(wanted[start : start + _CHUNK]))
+def _named(connection: Connection, names: Sequence[tuple[str, str]]) -> Iterator[Glidein]:
+    """Return the stored glideins of these names (site, batch id)."""
+    for start in range(0, len(names), _CHUNK):
+        yield from _load(connection, tuple_(_glidein.site, _glidein.batch_id).in_(names[start : start + _CHUNK]))
 
 
 def _save(connection: Connection, changed: list[Glidein]) -> None:
@@ -182,16 +196,29 @@ def _save(connection: Connection, changed: list[Glidein]) -> None:
         connection.execute(upsert(connection, schema.glidein, ["site", "batch_id"]), [asdict(one) for one in changed])
 
 
-def _keep_newest(connection: Connection, condition: ColumnElement[bool], most: int) -> None:
-    """Delete the oldest glideins that match `condition`, if there are more than `most`."""
-    number = connection.execute(select(func.count()).select_from(schema.glidein).where(condition)).scalar_one()
-    if number > most:
-        first = (
-            select(schema.glidein.c.first)
-            .where(condition)
-            .order_by(schema.glidein.c.first.desc())
-            .offset(most)
-            .limit(1)
-        )
-        limit = connection.execute(first).scalar_one()
-        connection.execute(delete(schema.glidein).where(condition, schema.glidein.c.first <= limit))
+def _unknown(connection: Connection, site: str, glideins: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the glideins that are not counted yet, each once."""
+    by_name = {one["name"]: one for one in glideins}
+    names = list(by_name)
+    for start in range(0, len(names), _CHUNK):
+        wanted = [(site, name) for name in names[start : start + _CHUNK]]
+        found = select(_ended.name).where(tuple_(_ended.site, _ended.name).in_(wanted))
+        for name in connection.execute(found).scalars().all():
+            del by_name[name]
+    return list(by_name.values())
+
+
+def _count(connection: Connection, site: str, glideins: Iterable[Mapping[str, Any]]) -> None:
+    column = schema.ended_total.c
+    known = set(connection.execute(select(column.entry).where(column.site == site)).scalars())
+    rows: dict[str, dict[str, Any]] = {}
+    for one in glideins:
+        entry = one["entry"]
+        if entry not in known and len(known) >= MAX_ENTRIES_OF_A_SITE:
+            continue
+        known.add(entry)
+        row = rows.setdefault(entry, {"site": site, "entry": entry, **dict.fromkeys(TOTALS, 0)})
+        for name, number in (("glideins", 1), ("jobs", one["jobs"]), ("jobs_failed", one["jobs_failed"])):
+            row[name] += number
+    if rows:
+        connection.execute(upsert(connection, schema.ended_total, ["site", "entry"], add=TOTALS), list(rows.values()))

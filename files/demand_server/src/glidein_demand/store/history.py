@@ -4,18 +4,16 @@
 
 from __future__ import annotations
 
-import json
 import math
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
-from sqlalchemy import Connection, Select, Table, case, delete, func, literal, select
+from sqlalchemy import Connection, Select, case, delete, func, literal, select
 
+from ..values import DAY_S, WEEK_S, begin_of
 from ..wait_buckets import quantile
 from . import schema
-from .database import Database, upsert
-from .periods import DAY_S, WEEK_S, begin_of
+from .database import Database, markers, set_marker, upsert
 from .schema import ALL_SITES, POOL_FIELDS, SITE_FIELDS
 
 Value = Optional[float]
@@ -31,15 +29,18 @@ class Level(NamedTuple):
 LEVELS = (Level(300, 2 * DAY_S), Level(3600, 30 * DAY_S), Level(21600, 0))
 """Finest first. The last is kept for state.keep_history_days."""
 
+_WAITS = "waits"  # the kind of marker: the last job of a schedd whose wait is counted
+_FIELDS = (*SITE_FIELDS, *POOL_FIELDS)
+_column = schema.history.c
+_of_pool = _column.site == ALL_SITES
 _STEPS = (300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 
 
 class History:
     """The history. Safe from many threads and processes."""
 
-    def __init__(self, db: Database, clock: Callable[[], float] = time.time, keep_days: int = 400) -> None:
+    def __init__(self, db: Database, keep_days: int = 400) -> None:
         self._db = db
-        self._clock = clock
         self._keep_s = keep_days * DAY_S
 
     def is_due(self, now: float) -> bool:
@@ -52,34 +53,30 @@ class History:
 
         A field that is missing or None is unknown, which is not zero. Return whether a record was stored.
         """
-        key = {"level": 0, "time": begin_of(int(now), LEVELS[0].step_s)}
-        rows = {site: {field: values.get(field) for field in SITE_FIELDS} for site, values in sites.items()}
-        rows[ALL_SITES] = {field: _sum(row[field] for row in rows.values()) for field in SITE_FIELDS}
+        time_s = begin_of(int(now), LEVELS[0].step_s)
+        sums = {field: known_sum(values.get(field) for values in sites.values()) for field in SITE_FIELDS}
+        rows = [
+            {"level": 0, "site": site, "time": time_s, **{field: values.get(field) for field in _FIELDS}}
+            for site, values in {**sites, ALL_SITES: {**sums, **pool}}.items()
+        ]
         with self._db.begin() as connection:
-            if _is_recorded(connection, key["time"]):
+            if _is_recorded(connection, time_s):
                 return False
-            of_pool = {field: pool.get(field) for field in POOL_FIELDS}
-            connection.execute(schema.history_pool.insert(), [{**key, **of_pool}])
-            connection.execute(
-                schema.history_site.insert(), [{**key, "site": site, **row} for site, row in rows.items()]
-            )
+            connection.execute(schema.history.insert(), rows)
         return True
 
-    def downsample(self, now: float | None = None) -> None:
+    def downsample(self, now: float) -> None:
         """Average old rows into those of the next level, and delete those older than the history is kept."""
-        now = self._clock() if now is None else now
         for level, (fine, coarse) in enumerate(zip(LEVELS, LEVELS[1:])):
             # Only whole steps of the next level are due, so that each is averaged once.
             end = begin_of(int(now) - fine.keep_s, coarse.step_s)
             if self._has_older(end, [level]):
                 with self._db.begin() as connection:
-                    _coarsen(connection, schema.history_pool, level, end)
-                    _coarsen(connection, schema.history_site, level, end)
+                    _coarsen(connection, level, end)
         forget = now - self._keep_s
         if self._has_older(forget, range(len(LEVELS))):
             with self._db.begin() as connection:
-                for table in (schema.history_pool, schema.history_site):
-                    connection.execute(delete(table).where(table.c.time < forget))
+                connection.execute(delete(schema.history).where(_column.time < forget))
                 connection.execute(delete(schema.history_wait).where(schema.history_wait.c.day < forget - DAY_S))
 
     def pool_series(self, since: float, until: float, points: int = 400) -> dict[str, list[Any]]:
@@ -89,7 +86,7 @@ class History:
         """
         with self._db.read() as connection:
             times = _times(connection, since, until, points)
-            found = connection.execute(_means(schema.history_pool, times)).all()
+            found = connection.execute(_means(times, POOL_FIELDS).where(_of_pool)).all()
         return {"times": list(times), **_columns(found, POOL_FIELDS, times)}
 
     def site_series(self, since: float, until: float, points: int = 400, top: int = 10) -> dict[str, Any]:
@@ -98,14 +95,13 @@ class History:
         "sites": SITE_FIELDS of the `top` sites with the most glideins queued or running, most first. "others": the sum
         of all other sites; None without other sites.
         """
-        column = schema.history_site.c
         with self._db.read() as connection:
             times = _times(connection, since, until, points)
             names = _ranked(connection, times)
             shown = names[:top]
-            query = _means(schema.history_site, times).where(column.site.in_([ALL_SITES, *shown]))
+            query = _means(times, SITE_FIELDS).where(_column.site.in_([ALL_SITES, *shown]))
             rows: dict[str, list[Any]] = {site: [] for site in (ALL_SITES, *shown)}
-            for row in connection.execute(query.add_columns(column.site).group_by(column.site)):
+            for row in connection.execute(query.add_columns(_column.site).group_by(_column.site)):
                 rows[row.site].append(row)
         series = {site: _columns(found, SITE_FIELDS, times) for site, found in rows.items()}
         others = remainder(series.pop(ALL_SITES), series.values()) if len(names) > len(shown) else None
@@ -124,16 +120,12 @@ class History:
         with self._db.begin() as connection:
             if rows:
                 connection.execute(upsert(connection, schema.history_wait, ["day", "bucket"], add=["jobs"]), rows)
-            kept = {"schedd": schedd, "marker": json.dumps(marker)}
-            connection.execute(upsert(connection, schema.history_wait_marker, ["schedd"]), [kept])
+            set_marker(connection, _WAITS, schedd, marker)
 
     def wait_marker(self, schedd: str) -> Any:
         """Return the marker of the last add_waits() for this schedd; None before the first."""
         with self._db.read() as connection:
-            found = connection.execute(
-                select(schema.history_wait_marker.c.marker).where(schema.history_wait_marker.c.schedd == schedd)
-            ).scalar()
-        return None if found is None else json.loads(found)
+            return markers(connection, _WAITS).get(schedd)
 
     def weekly_waits(self) -> list[dict[str, Any]]:
         """Return [{"week": Monday 00:00 UTC, "jobs", "p50_s", "p90_s"}] of jobs' waits, oldest first."""
@@ -150,18 +142,17 @@ class History:
             for week, counts in weeks.items()
         ]
 
-    def recent_waits(self, now: float | None = None) -> dict[int, int]:
+    def recent_waits(self, now: float) -> dict[int, int]:
         """Return {bucket: jobs} of the waits of yesterday and today (UTC)."""
-        now = self._clock() if now is None else now
         total: dict[int, int] = {}
         for (_day, bucket), jobs in self._waits(begin_of(int(now), DAY_S) - DAY_S, DAY_S).items():
             total[bucket] = total.get(bucket, 0) + jobs
         return total
 
     def _has_older(self, before: float, levels: Iterable[int]) -> bool:
-        column = schema.history_pool.c
+        query = select(func.min(_column.time)).where(_column.level.in_(levels), _of_pool)
         with self._db.read() as connection:
-            oldest = connection.execute(select(func.min(column.time)).where(column.level.in_(levels))).scalar()
+            oldest = connection.execute(query).scalar()
         return oldest is not None and oldest < before
 
     def _waits(self, since: int, step_s: int) -> dict[tuple[int, int], int]:
@@ -172,6 +163,12 @@ class History:
         with self._db.read() as connection:
             found = connection.execute(query.group_by("begin", column.bucket)).all()
         return {(step, bucket): int(jobs) for step, bucket, jobs in found}
+
+
+def known_sum(values: Iterable[Value]) -> Value:
+    """Return the sum of the known values; None if all are unknown."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def step_for(since: float, until: float, points: int, coarsest: int) -> int:
@@ -200,22 +197,20 @@ def remainder(
 
 
 def _is_recorded(connection: Connection, time_s: int) -> bool:
-    column = schema.history_pool.c
-    query = select(column.time).where(column.level == 0, column.time == time_s)
+    query = select(_column.time).where(_column.level == 0, _of_pool, _column.time == time_s)
     return connection.execute(query).first() is not None
 
 
-def _coarsen(connection: Connection, table: Table, level: int, end: int) -> None:
+def _coarsen(connection: Connection, level: int, end: int) -> None:
     """Replace the rows of `level` from before `end` by their means in rows of the next level."""
-    keys = [column for column in table.primary_key if column.name not in ("level", "time")]
-    fields = [column for column in table.columns if not column.primary_key]
-    begin = begin_of(table.c.time, LEVELS[level + 1].step_s).label("begin")
-    fine = (table.c.level == level, table.c.time < end)
-    means = select(literal(level + 1), begin, *keys, *map(func.avg, fields)).where(*fine).group_by("begin", *keys)
+    table = schema.history
+    begin = begin_of(_column.time, LEVELS[level + 1].step_s).label("begin")
+    fine = (_column.level == level, _column.time < end)
+    fields = [func.avg(_column[field]) for field in _FIELDS]
+    means = select(literal(level + 1), _column.site, begin, *fields).where(*fine).group_by(_column.site, "begin")
     # After the clock was set back, the next level may have a row for this time: the new row replaces it.
-    names = ["level", "time", *(column.name for column in (*keys, *fields))]
-    unique = [column.name for column in table.primary_key]
-    connection.execute(upsert(connection, table, unique).from_select(names, means))
+    key = ["level", "site", "time"]
+    connection.execute(upsert(connection, table, key).from_select([*key, *_FIELDS], means))
     connection.execute(delete(table).where(*fine))
 
 
@@ -224,35 +219,34 @@ def _times(connection: Connection, since: float, until: float, points: int) -> r
 
     Steps that begin before `since` are left out: they would show a part of their records.
     """
-    column = schema.history_pool.c
-    coarsest = select(func.max(column.level)).where(column.time >= since, column.time < until)
+    within = (_column.level.in_(range(len(LEVELS))), _of_pool, _column.time < until)
+    coarsest = select(func.max(_column.level)).where(*within, _column.time >= since)
     level = connection.execute(coarsest).scalar() or 0
     step = step_for(since, until, points, LEVELS[level].step_s)
     first = math.ceil(since / step) * step
-    ends = select(func.min(column.time), func.max(column.time)).where(column.time >= first, column.time < until)
+    ends = select(func.min(_column.time), func.max(_column.time)).where(*within, _column.time >= first)
     oldest, newest = connection.execute(ends).one()
     return range(0, 0, step) if oldest is None else range(begin_of(oldest, step), newest + 1, step)
 
 
-def _means(table: Table, times: range) -> Select[Any]:
-    """Return the query for rows with the beginnings of the steps, as `begin`, and the means of the table's fields.
+def _means(times: range, fields: Iterable[str]) -> Select[Any]:
+    """Return the query for rows with the beginnings of the steps, as `begin`, and the means of the fields.
 
     A step may have rows of two levels. Each row counts for the time that it covers.
     """
-    begin = begin_of(table.c.time, times.step).label("begin")
-    row_s = case({number: level.step_s for number, level in enumerate(LEVELS)}, value=table.c.level)
-    fields = [
-        (func.sum(column * row_s) / func.sum(case((column.is_not(None), row_s)))).label(column.name)
-        for column in table.columns
-        if not column.primary_key
+    begin = begin_of(_column.time, times.step).label("begin")
+    row_s = case({number: level.step_s for number, level in enumerate(LEVELS)}, value=_column.level)
+    means = [
+        (func.sum(_column[field] * row_s) / func.sum(case((_column[field].is_not(None), row_s)))).label(field)
+        for field in fields
     ]
-    return select(begin, *fields).where(*_within(table, times)).group_by("begin")
+    return select(begin, *means).where(*_within(times)).group_by("begin")
 
 
-def _within(table: Table, times: range) -> tuple[Any, ...]:
+def _within(times: range) -> tuple[Any, ...]:
     """Return the conditions for the rows of these steps. With all parts of the key, the database uses its index."""
     end = times[-1] + times.step if times else 0
-    return (table.c.level.in_(range(len(LEVELS))), table.c.time >= times.start, table.c.time < end)
+    return (_column.level.in_(range(len(LEVELS))), _column.time >= times.start, _column.time < end)
 
 
 def _columns(rows: Iterable[Any], fields: Sequence[str], times: range) -> dict[str, list[Value]]:
@@ -263,18 +257,11 @@ def _columns(rows: Iterable[Any], fields: Sequence[str], times: range) -> dict[s
 
 def _ranked(connection: Connection, times: range) -> list[str]:
     """Return the names of the sites with rows in these steps, ordered by glideins queued or running, most first."""
-    column = schema.history_site.c
-    glideins = func.sum(func.coalesce(column.queued, 0) + func.coalesce(column.running, 0))
+    glideins = func.sum(func.coalesce(_column.queued, 0) + func.coalesce(_column.running, 0))
     # Grouped in the order of the primary key: the database need not sort up to a million rows.
-    query = select(column.level, column.site, glideins).where(*_within(schema.history_site, times))
+    query = select(_column.level, _column.site, glideins).where(*_within(times))
     sizes: dict[str, float] = {}
-    for level, site, size in connection.execute(query.group_by(column.level, column.site)):
+    for level, site, size in connection.execute(query.group_by(_column.level, _column.site)):
         sizes[site] = sizes.get(site, 0) + size * LEVELS[level].step_s
     sizes.pop(ALL_SITES, None)
     return sorted(sizes, key=lambda site: (-sizes[site], site))
-
-
-def _sum(values: Iterable[Value]) -> Value:
-    """Return the sum of the known values; None if all are unknown."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

@@ -1,18 +1,41 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Leases: expiring reservations of jobs by sites' entries, so that no two controllers order for the same job."""
+"""Leases: expiring reservations of jobs by sites' entries, so that no two controllers order for the same job.
+
+And what decides who may lease how much: the pause, the operator's limits, and the deployment that a site belongs to.
+"""
 
 from __future__ import annotations
 
+import itertools
+import logging
 import math
 import time
 from collections.abc import Mapping, Set
 from typing import Any, Callable
 
-from sqlalchemy import Connection, and_, delete, func, not_, select
+from sqlalchemy import Connection, Row, and_, delete, func, not_, select
 
+from ..values import MAX_WHOLE, NAME
 from . import schema
 from .database import Database, upsert
+
+OWNER_S = 3600
+"""Seconds that a site belongs to a deployment after its last call. It stays at least until its leases end."""
+SPARE_S = 900
+"""The additional time that is stored, so that not every call writes to the database."""
+
+NOT_PAUSED: dict[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
+
+log = logging.getLogger(__name__)
+
+
+class LimitError(ValueError):
+    """A limit that cannot be set; the message is one line."""
+
+
+class OwnedError(Exception):
+    """A site belongs to another deployment; the message has the remedy."""
 
 
 class Leases:
@@ -24,6 +47,9 @@ class Leases:
     def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
         self._db = db
         self._clock = clock
+        self._versions = itertools.count(1)
+        self.version = 0
+        """It grows with each change by this object except expiry: a result of the same version is current."""
 
     def claim(
         self,
@@ -70,7 +96,7 @@ class Leases:
             ]
             if rows:
                 connection.execute(schema.lease.insert(), rows)
-            _count_change(connection)
+        self.version = next(self._versions)
         answer = {"granted": granted, "expires": expires}
         return answer if granted == unlimited else {**answer, "site_limit": most}
 
@@ -78,12 +104,7 @@ class Leases:
         """Release all leases of a site."""
         with self._db.begin() as connection:
             connection.execute(delete(schema.lease).where(schema.lease.c.site == site))
-            _count_change(connection)
-
-    def version(self) -> int:
-        """Return a number that grows with each change of the leases except expiry."""
-        with self._db.read() as connection:
-            return connection.execute(select(schema.lease_version.c.version)).scalar() or 0
+        self.version = next(self._versions)
 
     def held(self, excluding_sites: Set[str] = frozenset()) -> tuple[dict[str, int], float]:
         """Return ({group id: jobs that other sites hold}, epoch until which this is true unless `version` changes).
@@ -107,8 +128,116 @@ class Leases:
         return sorted(map(dict, rows), key=lambda row: (row["site"], row["entry"], row["group"]))
 
 
-def _count_change(connection: Connection) -> None:
-    connection.execute(upsert(connection, schema.lease_version, ["id"], add=["version"]), [{"id": 1, "version": 1}])
+class Pause:
+    """The stored pause: while it is set, every lease is zero. Safe from many threads and processes."""
+
+    def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
+        self._db = db
+        self._clock = clock
+
+    def set(self, reason: str = "", by: str = "") -> dict[str, Any]:
+        """Pause the server, or change the reason and keep `since` if it is paused. Return the state."""
+        with self._db.begin() as connection:
+            since = _pause(connection)["since"] or int(self._clock())
+            row = {"id": 1, "since": since, "reason": reason, "by": by}
+            connection.execute(upsert(connection, schema.pause, ["id"]), [row])
+            return _pause(connection)
+
+    def clear(self) -> None:
+        """End the pause."""
+        with self._db.begin() as connection:
+            connection.execute(delete(schema.pause))
+
+    def state(self) -> dict[str, Any]:
+        """Return {"paused": bool, "since": epoch|None, "reason": str, "by": str}."""
+        with self._db.read() as connection:
+            return _pause(connection)
+
+
+class LeaseLimits:
+    """The operator's limits on the jobs that a site may lease; without a limit, all. A site's token cannot change them.
+
+    Safe from many threads and processes.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def of(self, site: str) -> int | None:
+        """Return the most jobs that a site may lease; None for no limit."""
+        with self._db.read() as connection:
+            return connection.execute(
+                select(schema.lease_limit.c.jobs).where(schema.lease_limit.c.site == site)
+            ).scalar()
+
+    def install(self, wanted: Mapping[str, Any], check: bool = False) -> dict[str, list[str]]:
+        """Make the limits equal to `wanted`, {site: jobs}; return {"changed": [site], "removed": [site]}, sorted.
+
+        check: change nothing. Raise LimitError.
+        """
+        for site, jobs in wanted.items():
+            if not NAME.match(site):
+                raise LimitError(f"{ascii(site)[:80]} is not a valid name of a site")
+            if not isinstance(jobs, int) or isinstance(jobs, bool) or not 0 <= jobs <= MAX_WHOLE:
+                raise LimitError(f"the limit of {site} is {ascii(jobs)[:80]}; expected a whole number of jobs")
+        if check:
+            with self._db.read() as connection:
+                return _limit_changes(connection, wanted)
+        with self._db.begin() as connection:
+            found = _limit_changes(connection, wanted)
+            connection.execute(delete(schema.lease_limit).where(schema.lease_limit.c.site.in_(found["removed"])))
+            rows = [{"site": site, "jobs": wanted[site]} for site in found["changed"]]
+            if rows:
+                connection.execute(upsert(connection, schema.lease_limit, ["site"]), rows)
+        return found
+
+
+class SiteOwners:
+    """The deployments by site: leases, reports and supply are by site, so only one deployment may use it.
+
+    Safe from many threads and processes.
+    """
+
+    def __init__(self, db: Database, clock: Callable[[], float] = time.time) -> None:
+        self._db = db
+        self._clock = clock
+        self._logged: set[tuple[str, str]] = set()
+
+    def use(self, site: str, deployment: str, seconds: int, token_made: int) -> None:
+        """Let a deployment use a site for the next `seconds`; OwnedError if the site belongs to another one.
+
+        token_made: when the site's token was made (epoch seconds). A newer token frees the site.
+        """
+        now = int(self._clock())
+        until = now + max(seconds, OWNER_S)
+        with self._db.read() as connection:
+            known = _owner(connection, site, now, token_made)
+        if known is not None and known.deployment == deployment and known.until >= until:
+            return
+        with self._db.begin() as connection:
+            known = _owner(connection, site, now, token_made)
+            if known is not None and known.deployment != deployment:
+                self._refuse(site, deployment, known, now)
+            since = known.since if known is not None else now
+            row = {"site": site, "deployment": deployment, "since": since, "until": until + SPARE_S}
+            connection.execute(upsert(connection, schema.site_owner, ["site"]), [row])
+
+    def release(self, site: str) -> None:
+        """Free a site's name."""
+        with self._db.begin() as connection:
+            connection.execute(delete(schema.site_owner).where(schema.site_owner.c.site == site))
+
+    def _refuse(self, site: str, deployment: str, known: Row, now: int) -> None:
+        if (site, known.deployment) not in self._logged:
+            self._logged.add((site, known.deployment))
+            log.warning("site %s belongs to the deployment %s; %s is refused", site, known.deployment, deployment)
+        minutes = -(-(known.until - now) // 60)
+        raise OwnedError(
+            f"site {site} belongs to the deployment {known.deployment!r}, and this is {deployment!r}: both would order "
+            "glideins for the same jobs. Give each deployment its own glidein_site and glidein_demand_token. "
+            f"If {known.deployment!r} has ended, the name is free in {minutes} min, or at once with a new token for "
+            "the site"
+        )
 
 
 def left(counts: Mapping[str, int], held_by_others: Mapping[str, int]) -> dict[str, int]:
@@ -133,3 +262,22 @@ def grants(
             remaining[group] = remaining.get(group, 0) - got
             most -= got
     return granted
+
+
+def _pause(connection: Connection) -> dict[str, Any]:
+    row = connection.execute(select(schema.pause)).first()
+    return dict(NOT_PAUSED) if row is None else {"paused": True, "since": row.since, "reason": row.reason, "by": row.by}
+
+
+def _limit_changes(connection: Connection, wanted: Mapping[str, int]) -> dict[str, list[str]]:
+    known = {row.site: row.jobs for row in connection.execute(select(schema.lease_limit))}
+    return {
+        "changed": sorted(site for site, jobs in wanted.items() if known.get(site) != jobs),
+        "removed": sorted(set(known) - set(wanted)),
+    }
+
+
+def _owner(connection: Connection, site: str, now: int, token_made: int) -> Row | None:
+    """Return the row of the deployment that the site belongs to now, or None."""
+    row = connection.execute(select(schema.site_owner).where(schema.site_owner.c.site == site)).first()
+    return row if row is not None and row.until > now and row.since >= token_made else None

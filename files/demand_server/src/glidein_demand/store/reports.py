@@ -5,16 +5,23 @@
 from __future__ import annotations
 
 import json
+import logging
+import math
 import threading
-import time
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from sqlalchemy import Connection, Table, delete, func, select
+from sqlalchemy import delete, func, select
 
 from ..values import MAX_SITES
 from . import schema
 from .database import Database, upsert
+
+MAX_LOGGED = 100
+"""The most clients whose refusal is logged. Callers choose the names, so they must not fill the log."""
+
+log = logging.getLogger(__name__)
 
 
 class FullError(Exception):
@@ -22,23 +29,18 @@ class FullError(Exception):
 
 
 class Reports:
-    """Reports by site and monitoring data by client: a cache in memory over two tables. Safe from many threads.
+    """Reports by site: a cache in memory over a table. Safe from many threads.
 
     Other processes may write: their rows are read at the start, and the row of a site when that site reports here.
     """
 
-    def __init__(self, db: Database, max_sites: int = MAX_SITES, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, db: Database, max_sites: int = MAX_SITES) -> None:
         self._db = db
         self._max_sites = max_sites
-        self._clock = clock
         # Held for a write and its change in memory, so that both have the same order.
         self._lock = threading.Lock()
         with db.read() as connection:
             rows = connection.execute(select(schema.report)).all()
-            self._monitoring = {
-                row.uuid: {"received": row.received, "metrics": json.loads(row.metrics), "site": row.site}
-                for row in connection.execute(select(schema.monitoring))
-            }
         self._reports = {row.site: json.loads(row.body) for row in rows}
         self._launched = {row.site: row.launched for row in rows}
 
@@ -53,8 +55,9 @@ class Reports:
         with self._lock:
             with self._db.begin() as connection:
                 before = connection.execute(select(schema.report).where(schema.report.c.site == site)).first()
-                if before is None:
-                    self._check_room(connection, schema.report)
+                number = connection.execute(select(func.count()).select_from(schema.report)).scalar_one()
+                if before is None and number >= self._max_sites:
+                    raise FullError(f"{self._max_sites} sites are known already")
                 last = json.loads(before.body) if before else None
                 is_new = last is None or not overtaken(last, report)
                 launched = (before.launched if before else 0) + newly_launched(last, report)
@@ -69,51 +72,67 @@ class Reports:
                 self._launched = {**self._launched, site: launched}
         return is_new
 
-    def add_monitoring(self, uuid: str, metrics: dict[str, Any], received: int, site: str) -> None:
-        """Store the monitoring data of a PyGlidein client with the token of `site`. FullError as add().
-
-        Raise ValueError for a uuid with the character NUL, which PostgreSQL cannot store.
-        """
-        if "\0" in uuid:
-            raise ValueError("uuid must not have the character NUL")
-        with self._lock:
-            with self._db.begin() as connection:
-                known = connection.execute(
-                    select(schema.monitoring.c.uuid).where(schema.monitoring.c.uuid == uuid)
-                ).first()
-                if known is None:
-                    self._check_room(connection, schema.monitoring)
-                row = {"uuid": uuid, "site": site, "received": received, "metrics": json.dumps(metrics)}
-                connection.execute(upsert(connection, schema.monitoring, ["uuid"]), [row])
-            entry = {"received": received, "metrics": metrics, "site": site}
-            self._monitoring = {**self._monitoring, uuid: entry}
-
     def reports(self) -> dict[str, dict[str, Any]]:
         """Return {site: report with "received" (epoch)}. Callers must not change it."""
         return self._reports
-
-    def monitoring(self) -> dict[str, dict[str, Any]]:
-        """Return {uuid: {"received": epoch, "metrics": {...}, "site": name}}. Callers must not change it."""
-        return self._monitoring
 
     def launched(self) -> dict[str, int]:
         """Return {site: sum of the launched glideins of all its reports}. Callers must not change it."""
         return self._launched
 
-    def delete(self, site: str) -> bool:
-        """Delete a site's report and its clients' monitoring data; return whether there was any."""
+    def delete(self, site: str) -> None:
+        """Delete a site's report."""
         with self._lock:
             with self._db.begin() as connection:
-                gone = connection.execute(delete(schema.report).where(schema.report.c.site == site)).rowcount
-                gone += connection.execute(delete(schema.monitoring).where(schema.monitoring.c.site == site)).rowcount
+                connection.execute(delete(schema.report).where(schema.report.c.site == site))
             self._reports = {name: report for name, report in self._reports.items() if name != site}
             self._launched = {name: number for name, number in self._launched.items() if name != site}
-            self._monitoring = {uuid: entry for uuid, entry in self._monitoring.items() if entry["site"] != site}
-        return gone > 0
 
-    def _check_room(self, connection: Connection, table: Table) -> None:
-        if connection.execute(select(func.count()).select_from(table)).scalar_one() >= self._max_sites:
-            raise FullError(f"{self._max_sites} sites are known already")
+
+class Clients:
+    """The last monitoring data of PyGlidein clients by uuid, and the log of refused calls. Safe from many threads.
+
+    They are in memory only: clients report every few minutes, and only the page shows the data. Beyond `most` clients,
+    the one with the oldest data is removed.
+    """
+
+    def __init__(self, most: int, keep_s: float = math.inf) -> None:
+        self._most = most
+        self._keep_s = keep_s
+        self._lock = threading.Lock()
+        self._clients: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._logged: set[tuple[str, str]] = set()
+
+    def add(self, uuid: str, metrics: Mapping[str, Any], received: int, site: str | None = None) -> None:
+        """Store a client's data in place of its last ones. site: that of its token."""
+        with self._lock:
+            self._clients[uuid] = {"received": received, "metrics": metrics, "site": site}
+            self._clients.move_to_end(uuid)
+            while len(self._clients) > self._most:
+                self._clients.popitem(last=False)
+
+    def recent(self, now: float) -> dict[str, dict[str, Any]]:
+        """Return {uuid: {"received": epoch, "metrics": {...}, "site": name or None}} of at most `keep_s` ago."""
+        with self._lock:
+            return {uuid: one for uuid, one in self._clients.items() if now - one["received"] <= self._keep_s}
+
+    def delete(self, site: str) -> None:
+        """Delete the data of a site's clients."""
+        with self._lock:
+            for uuid in [uuid for uuid, one in self._clients.items() if one["site"] == site]:
+                del self._clients[uuid]
+
+    def log_refused(self, method: str, client: object, setting: str) -> None:
+        """Log, once for each method and client, that a call of `client`, an unchecked name, is refused.
+
+        setting: the reason. These clients repeat the call in each cycle.
+        """
+        name = ascii(client)[:80]
+        with self._lock:
+            if (method, name) in self._logged or len(self._logged) >= MAX_LOGGED:
+                return
+            self._logged.add((method, name))
+        log.warning("%s of the client %s without a token is refused: %s", method, name, setting)
 
 
 def overtaken(last: Mapping[str, Any], report: Mapping[str, Any]) -> bool:

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """All tables of the database.
 
-A table variable has the table's name. Only the module of this package that a comment names writes to a table.
+A table variable has the table's name. Only the module of this package that a comment names writes to a table; all
+store their markers.
 """
 
 from __future__ import annotations
@@ -35,8 +36,17 @@ alembic_version = Table(
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 
+# database.py: the point up to which a source is counted, as JSON. It is stored in the transaction that counts.
+marker = Table(
+    "marker",
+    metadata,
+    Column("kind", String(16), primary_key=True),
+    Column("source", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
 # glideins.py
-GLIDEIN_TIMES = ("running", "wait_s", "looked", "left", "registered", "started", "heard", "gone")
+GLIDEIN_TIMES = ("running", "wait_s", "checked_at", "left", "registered", "started", "last_update", "missing_since")
 
 glidein = Table(
     "glidein",
@@ -45,9 +55,9 @@ glidein = Table(
     Column("batch_id", String(128), primary_key=True),
     Column("entry", String(64), nullable=False),
     Column("shape", String(64), nullable=False),
-    Column("first", BigInteger, nullable=False),
+    Column("first_seen", BigInteger, nullable=False),
     *(Column(name, BigInteger) for name in GLIDEIN_TIMES),
-    Index("glidein_first", "first"),
+    Index("glidein_first_seen", "first_seen"),
 )
 entry_history = Table(
     "entry_history",
@@ -56,55 +66,9 @@ entry_history = Table(
     Column("entry", String(64), primary_key=True),
     Column("shape", String(64), primary_key=True),
     Column("received", BigInteger, nullable=False),
-    Column("told", BigInteger),
+    Column("listed_at", BigInteger),
     Column("plans", Text, nullable=False),
 )
-
-# core_hours.py
-glidein_core_time = Table(
-    "glidein_core_time",
-    metadata,
-    Column("level", Integer, primary_key=True, autoincrement=False),
-    Column("time", BigInteger, primary_key=True, autoincrement=False),
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("shape", String(64), primary_key=True),
-    Column("core_s", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-# The running glideins of the last report. The next report's core-seconds are computed from them.
-glidein_reading = Table(
-    "glidein_reading",
-    metadata,
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("shape", String(64), primary_key=True),
-    Column("received", BigInteger, nullable=False),
-    Column("cpus", BigInteger, nullable=False),
-    Column("running", BigInteger, nullable=False),
-)
-job_core_time = Table(
-    "job_core_time",
-    metadata,
-    Column("level", Integer, primary_key=True, autoincrement=False),
-    Column("time", BigInteger, primary_key=True, autoincrement=False),
-    Column("site", String(64), primary_key=True),  # values.OTHER_MACHINES, or a site
-    Column("entry", String(64), primary_key=True),
-    Column("shape", String(64), primary_key=True),
-    Column("user", String(128), primary_key=True),
-    Column("project", String(128), primary_key=True),
-    Column("vo", String(128), primary_key=True),
-    Column("core_s", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-job_reading = Table(
-    "job_reading",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("time", BigInteger, nullable=False),
-)
-
-# ended_glideins.py
 ended_glidein = Table(
     "ended_glidein",
     metadata,
@@ -132,11 +96,43 @@ ended_total = Table(
     Column("jobs", BigInteger, nullable=False),
     Column("jobs_failed", BigInteger, nullable=False),
 )
-summaries_until = Table(
-    "summaries_until",
+
+# core_hours.py
+glidein_core_hours = Table(
+    "glidein_core_hours",
+    metadata,
+    Column("level", Integer, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("site", String(64), primary_key=True),
+    Column("entry", String(64), primary_key=True),
+    Column("shape", String(64), primary_key=True),
+    Column("core_s", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+# The running glideins of the last report. The next report's core-seconds are computed from them.
+glidein_reading = Table(
+    "glidein_reading",
     metadata,
     Column("site", String(64), primary_key=True),
-    Column("until", Float, nullable=False),
+    Column("entry", String(64), primary_key=True),
+    Column("shape", String(64), primary_key=True),
+    Column("received", BigInteger, nullable=False),
+    Column("cpus", BigInteger, nullable=False),
+    Column("running", BigInteger, nullable=False),
+)
+job_core_hours = Table(
+    "job_core_hours",
+    metadata,
+    Column("level", Integer, primary_key=True, autoincrement=False),
+    Column("time", BigInteger, primary_key=True, autoincrement=False),
+    Column("site", String(64), primary_key=True),  # values.OTHER_MACHINES, or a site
+    Column("entry", String(64), primary_key=True),
+    Column("shape", String(64), primary_key=True),
+    Column("user", String(128), primary_key=True),
+    Column("project", String(128), primary_key=True),
+    Column("vo", String(128), primary_key=True),
+    Column("core_s", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 # history.py
@@ -144,24 +140,16 @@ POOL_FIELDS = ("idle_jobs", "idle_cores", "glidein_cores", "glidein_cores_claime
 SITE_FIELDS = ("queued", "running", "registered")
 
 ALL_SITES = ""
-"""In place of a site's name: the sum over all sites, so that a sum of "other sites" does not read their rows."""
+"""In place of a site's name: the pool, and the sum over all sites, which a sum of "other sites" needs."""
 
-history_pool = Table(
-    "history_pool",
-    metadata,
-    Column("level", Integer, primary_key=True, autoincrement=False),
-    Column("time", BigInteger, primary_key=True, autoincrement=False),
-    *(Column(field, Float) for field in POOL_FIELDS),
-    sqlite_with_rowid=False,
-)
 # The key's order stores the rows of one site and level side by side: a series is one range of up to a million rows.
-history_site = Table(
-    "history_site",
+history = Table(
+    "history",
     metadata,
     Column("level", Integer, primary_key=True, autoincrement=False),
     Column("site", String(64), primary_key=True),
     Column("time", BigInteger, primary_key=True, autoincrement=False),
-    *(Column(field, Float) for field in SITE_FIELDS),
+    *(Column(field, Float) for field in (*SITE_FIELDS, *POOL_FIELDS)),
     sqlite_with_rowid=False,
 )
 history_wait = Table(
@@ -169,20 +157,6 @@ history_wait = Table(
     metadata,
     Column("day", BigInteger, primary_key=True, autoincrement=False),
     Column("bucket", Integer, primary_key=True, autoincrement=False),
-    Column("jobs", BigInteger, nullable=False),
-)
-history_wait_marker = Table(
-    "history_wait_marker",
-    metadata,
-    Column("schedd", Text, primary_key=True),
-    Column("marker", Text, nullable=False),
-)
-
-# lease_limits.py
-lease_limit = Table(
-    "lease_limit",
-    metadata,
-    Column("site", String(64), primary_key=True),
     Column("jobs", BigInteger, nullable=False),
 )
 
@@ -196,18 +170,33 @@ lease = Table(
     Column("jobs", BigInteger, nullable=False),
     Column("expires", BigInteger, nullable=False),
 )
-
-# Incremented by each change of leases in its transaction: by it, a cached result is known to be current.
-lease_version = Table(
-    "lease_version",
+lease_limit = Table(
+    "lease_limit",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("jobs", BigInteger, nullable=False),
+)
+site_owner = Table(
+    "site_owner",
+    metadata,
+    Column("site", String(64), primary_key=True),
+    Column("deployment", String(64), nullable=False),
+    Column("since", BigInteger, nullable=False),
+    Column("until", BigInteger, nullable=False),
+)
+# It has one row while the server is paused.
+pause = Table(
+    "pause",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("version", BigInteger, nullable=False),
+    Column("since", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("by", Text, nullable=False),
 )
 
-# machine_ads.py
-machine_sample = Table(
-    "machine_sample",
+# entries.py
+machine_ad = Table(
+    "machine_ad",
     metadata,
     Column("site", String(64), primary_key=True),
     Column("entry", String(64), primary_key=True),
@@ -215,8 +204,6 @@ machine_sample = Table(
     Column("by_token", Boolean, nullable=False),
     Column("ad", Text, nullable=False),
 )
-
-# passed_over_groups.py
 passed_over = Table(
     "passed_over",
     metadata,
@@ -228,17 +215,6 @@ passed_over = Table(
     Column("until", BigInteger, nullable=False),
 )
 
-# pause.py
-switch = Table(
-    "switch",
-    metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("paused", Boolean, nullable=False),
-    Column("since", BigInteger),
-    Column("reason", Text, nullable=False),
-    Column("by", Text, nullable=False),
-)
-
 # reports.py
 report = Table(
     "report",
@@ -247,24 +223,6 @@ report = Table(
     Column("received", BigInteger, nullable=False),
     Column("body", Text, nullable=False),
     Column("launched", BigInteger, nullable=False),
-)
-monitoring = Table(
-    "monitoring",
-    metadata,
-    Column("uuid", String(200), primary_key=True),
-    Column("site", String(64), nullable=False),
-    Column("received", BigInteger, nullable=False),
-    Column("metrics", Text, nullable=False),
-)
-
-# site_owners.py
-site_owner = Table(
-    "site_owner",
-    metadata,
-    Column("site", String(64), primary_key=True),
-    Column("deployment", String(64), nullable=False),
-    Column("since", BigInteger, nullable=False),
-    Column("until", BigInteger, nullable=False),
 )
 
 # tokens.py

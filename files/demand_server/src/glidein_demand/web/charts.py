@@ -22,7 +22,7 @@ from typing import Any
 
 from ..store.core_hours import CoreHours
 from ..store.history import History
-from ..store.periods import DAY_S, HOUR_S, WEEK_S
+from ..values import DAY_S, HOUR_S, WEEK_S
 from .formatting import UNKNOWN, format_duration, format_hours, format_number, hours
 
 RANGES = {
@@ -68,13 +68,14 @@ def history_json(history: History, core_hours: CoreHours, name: str, now: float)
         "waits": [row for row in history.weekly_waits() if row["week"] > oldest_week],
         "share": [
             _share(row)
-            for row in core_hours.series(WEEK_S, oldest_week)
+            for row in core_hours.series(WEEK_S, oldest_week, now)
             if row["time"] > oldest_week and row["job_core_s"] + row["other_core_s"]
         ],
         "work": {
             "step": step,
             "rows": [
-                {"time": row["time"], **_hours(row, "glidein", "job")} for row in core_hours.series(STEPS[step], since)
+                {"time": row["time"], **_hours(row, "glidein", "job")}
+                for row in core_hours.series(STEPS[step], since, now)
             ],
         },
     }

@@ -14,8 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from ..pool.job_lookup import JobName, LookupFailedError
 from ..result_cache import JsonResult
 from ..server import Server
+from ..store.leases import OwnedError
 from ..store.reports import FullError
-from ..store.site_owners import OwnedError
 from . import results, rpc
 from .auth import Caller
 from .parameters import (
@@ -132,7 +132,7 @@ def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
             server.core_hours.reported(report, received)
         # Also for a report that is older than the last one: ended glideins stay ended, and count once.
         if summaries is not None:
-            server.ended_glideins.add(params.site, summaries)
+            server.ended_glideins.add(params.site, summaries, received)
 
     server.reports.add(_without_glideins(report), received, store_rest)
     server.supply_cache.invalidate()
@@ -155,10 +155,10 @@ def monitoring(server: Server, caller: Caller, params: Monitoring) -> str:
             raise ValueError(f"metrics: {most} partitions; at most {MAX_ANONYMOUS_PARTITIONS} are allowed")
         server.anonymous.add(client, metrics, received)
         return ""
-    known = server.reports.monitoring().get(client)
+    known = server.clients.recent(received).get(client)
     if known is not None and known["site"] != caller.name:
         raise RpcError(rpc.UNAUTHORIZED, "the client with this uuid belongs to another site")
-    server.reports.add_monitoring(client, metrics, received, caller.name)
+    server.clients.add(client, metrics, received, caller.name)
     return ""
 
 

@@ -53,7 +53,7 @@ def _less_leases(
     """Return `make_result` of the demand and the leases; known: for callers with a token."""
     leases, answers = server.leases, server.pool_state.snapshot().results
     # The version is read before the leases, so that they are not older.
-    paused, version = server.pause.state()["paused"], leases.version()
+    paused, version = server.pause.state()["paused"], leases.version
 
     def make() -> tuple[Any, float]:
         # While the server is paused, every lease is zero.
@@ -148,7 +148,7 @@ def page(server: Server, caller: Caller, range_name: str | None, asked: str) -> 
     usage = server.usage_cache.get(
         None, known, now, lambda: (page_data(server.core_hours, now, known), now + USAGE_CACHE_S)
     )
-    clients = [*server.reports.monitoring().items(), *server.anonymous.monitoring(now).items()]
+    clients = [*server.clients.recent(now).items(), *server.anonymous.recent(now).items()]
     return PageData(
         settings=server.settings,
         now=now,

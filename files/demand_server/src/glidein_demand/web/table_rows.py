@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..store.periods import HOUR_S
+from ..values import HOUR_S
 from .formatting import (
     UNKNOWN,
     anchor,

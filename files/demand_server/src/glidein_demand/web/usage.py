@@ -17,7 +17,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ..store.core_hours import DAY, JOB_NAMES, MONTH, CoreHours
-from ..store.periods import DAY_S, month_of
+from ..values import DAY_S, month_of
 from .formatting import format_hours, hours, printable
 
 PERIODS = {"month": (MONTH, "%Y-%m"), "day": (DAY, "%Y-%m-%d")}

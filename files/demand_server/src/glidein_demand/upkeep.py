@@ -1,17 +1,19 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The work that records the history and the uses of tokens, and deletes the data of sites without a token."""
+"""The upkeep of the database: it records the history and the uses of tokens, and deletes what is no longer needed."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from .server import Server
+from .store.history import known_sum
 from .store.schema import POOL_FIELDS
 
 INTERVAL_S = 15.0
+DELETE_EVERY_S = 3600
 
 log = logging.getLogger(__name__)
 
@@ -51,18 +53,19 @@ def site_records(
         reported = report["entries"] if report is not None and now - report["received"] <= silent_s else ()
         own = entries.get(site, ())
         found[site] = {
-            "queued": _sum(entry["queued"] for entry in reported),
-            "running": _sum(entry["running"] for entry in reported),
+            "queued": known_sum(entry["queued"] for entry in reported),
+            "running": known_sum(entry["running"] for entry in reported),
             "registered": sum(entry["registered"] for entry in own) if supply_known else None,
         }
     return found
 
 
-class HistoryRecorder:
-    """The history's records and their downsampling, every INTERVAL_S seconds (service.py)."""
+class Upkeep:
+    """The upkeep, every INTERVAL_S seconds (service.py)."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._deleted = float("-inf")
 
     def work(self) -> None:
         """Do all that is due."""
@@ -71,25 +74,29 @@ class HistoryRecorder:
         self.delete_revoked()
 
     def record(self) -> bool:
-        """Add a record if one is due, and downsample old ones. Return whether a record was added."""
+        """Add a record if one is due, downsample and delete old data. Return whether a record was added."""
         server, now = self._server, self._server.clock()
         recorded = server.history.is_due(now) and self._record(now)
         server.history.downsample(now)
-        server.ended_glideins.delete_old(now)
-        server.core_hours.delete_old(now)
+        if now >= self._deleted + DELETE_EVERY_S:
+            self._deleted = now
+            server.glideins.delete_old(now)
+            server.ended_glideins.delete_old(now)
+            server.core_hours.delete_old(now)
         return recorded
 
     def delete_revoked(self) -> list[str]:
         """Remove the reports and leases of sites that have no token, and return the names of these sites."""
-        reports, leases = self._server.reports, self._server.leases
+        server = self._server
         # Read before the tokens, so that a site whose token is created in between does not count as a site without one.
-        known = set(reports.reports()) | {row["site"] for row in leases.rows()}
-        known |= {client["site"] for client in reports.monitoring().values()}
-        revoked = sorted(known - {row["name"] for row in self._server.tokens.rows() if row["kind"] == "site"})
+        known = set(server.reports.reports()) | {row["site"] for row in server.leases.rows()}
+        known |= {client["site"] for client in server.clients.recent(server.clock()).values()}
+        revoked = sorted(known - {row["name"] for row in server.tokens.rows() if row["kind"] == "site"})
         for site in revoked:
-            reports.delete(site)
-            leases.release(site)
-            self._server.site_owners.release(site)
+            server.reports.delete(site)
+            server.clients.delete(site)
+            server.leases.release(site)
+            server.site_owners.release(site)
             log.info("site %s no longer has a token: its last report and its leases are removed", site)
         return revoked
 
@@ -100,9 +107,3 @@ class HistoryRecorder:
         pool = pool_record(snapshot.results.demand(), snapshot.supply, now, age)
         sites = site_records(server.reports.reports(), snapshot.supply, now, settings.pool.silent_seconds, age)
         return server.history.record(now, pool, sites)
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    """Return the sum of the known values; None if all are unknown."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

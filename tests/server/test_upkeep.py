@@ -1,0 +1,40 @@
+# Copyright (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from sqlalchemy import text
+
+from conftest import NOW, TOKEN, group, site_report
+
+
+def test_the_data_of_a_site_is_removed_with_its_token(service):
+    service.read(group(5))
+    claim = {"entries": {"q": {group()["id"]: 5}}, "ttl_s": 86400, "deployment": "lab"}
+    token = service.token("B")
+    service.result("lease", {"site": "B", **claim}, token)
+    service.result("monitoring", {"uuid": "glide@b", "timestamp": NOW, "metrics": {}}, token)
+    for site, secret in (("PSC", TOKEN), ("B", token)):
+        service.result("report", site_report(site=site), secret)
+    assert service.upkeep.delete_revoked() == []
+    service.server.tokens.revoke("B")
+    assert service.upkeep.delete_revoked() == ["B"]
+    assert (list(service.server.reports.reports()), service.server.clients.recent(NOW)) == (["PSC"], {})
+    assert service.server.leases.rows() == []
+    with service.server.database.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM site_owner")).scalar() == 0
+
+
+def test_the_use_of_a_token_is_stored(service):
+    service.get("/", TOKEN)
+    service.upkeep.work()
+    assert service.server.tokens.rows()[0]["last_used"] == NOW // 3600 * 3600
+
+
+def test_old_data_is_deleted_once_an_hour(service):
+    glideins = service.server.glideins
+    for registered in ([["PSC", "RM", "node", "1_1", NOW, NOW]], []):
+        glideins.registered(registered, NOW)
+    left = []
+    for service.now in (NOW, NOW + 3 * 86400, NOW + 3 * 86400 + 60):
+        service.upkeep.work()
+        with service.server.database.read() as connection:
+            left.append(connection.execute(text("SELECT count(*) FROM glidein")).scalar())
+    assert left == [1, 0, 0]
