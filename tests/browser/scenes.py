@@ -13,8 +13,7 @@ from pathlib import Path
 
 from glidein_demand import config
 from glidein_demand.wait_buckets import bucket
-from glidein_demand.web.app import create_app
-from glidein_demand.web.current import EXTENSION
+from glidein_demand.web.app import EXTENSION, create_app
 from glidein_demand.web.http_server import HttpServer
 
 HOSTILE = '<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>'

@@ -14,8 +14,7 @@ from glidein_demand import config
 from glidein_demand.pool import queries
 from glidein_demand.pool.demand import group_id
 from glidein_demand.upkeep import Upkeep
-from glidein_demand.web.app import create_app
-from glidein_demand.web.current import EXTENSION
+from glidein_demand.web.app import EXTENSION, create_app
 
 from databases import SERVER, database, database_url, empty_database, new_database_url
 

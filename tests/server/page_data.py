@@ -9,8 +9,9 @@ from html.parser import HTMLParser
 
 import flask
 from glidein_demand import config
+from glidein_demand.store.leases import NOT_PAUSED
 from glidein_demand.web import charts, page
-from glidein_demand.web.page_context import PageContext
+from glidein_demand.web.results import PageData
 
 NOW = 1_795_211_273
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}"
@@ -43,6 +44,7 @@ def supplied(site="PSC", entry="RM", shape="node", **changes):
     return {
         "site": site, "entry": entry, "shape": shape, "registered": 2, "cpus": 56, "cpus_claimed": 28, "free": [],
         "passed_over": [], "oldest": NOW - 900, "newest": NOW - 60, "retired": 0, "sample": None, "history": None,
+        "core_hours": None,
         **changes,
     }  # fmt: skip
 
@@ -50,7 +52,7 @@ def supplied(site="PSC", entry="RM", shape="node", **changes):
 def supply(*entries, **changes):
     return {
         "as_of": NOW, "error": None, "entries": list(entries), "others": 0, "others_free": [], "others_cpus": 0,
-        "others_cpus_claimed": 0, "problems": [], **changes,
+        "others_cpus_claimed": 0, "problems": [], "gateways": [], **changes,
     }  # fmt: skip
 
 
@@ -58,7 +60,7 @@ def experience(**changes):
     """Return the history of an entry: ten glideins started, all registered."""
     return {
         "window_s": 21600, "plans": [], "started": 10, "registered": 10, "never_registered": 0, "ended_early": 0,
-        "wait_median_s": 720, "wait_p90_s": 3600, **changes,
+        "wait_median_s": 720, "wait_p90_s": 3600, "failures": [], **changes,
     }  # fmt: skip
 
 
@@ -88,18 +90,20 @@ def empty_history(name="day"):
     }  # fmt: skip
 
 
-def page_context(**changes):
+def page_data(**changes):
     """Return the page's data for a pool without problems, changed by field; `sections` changes the settings."""
     sections = changes.pop("sections", {})
     values = {
         "settings": config.parse(sections), "now": NOW, "demand": demand(group()), "supply": supply(supplied()),
-        "reports": reports(report()), "history": empty_history(), **changes,
+        "reports": reports(report()), "history": empty_history(), "clients": (), "leases": (), "pause": NOT_PAUSED,
+        "usage": {"months": (), "sites": {"rows": (), "more": 0}, "projects": {"rows": ()}}, "caller_has_token": False,
+        "job": None, "can_report": True, **changes,
     }  # fmt: skip
-    return PageContext(**values)
+    return PageData(**values)
 
 
 def view(**changes):
-    return page.template_variables(page_context(**changes))
+    return page.template_variables(page_data(**changes))
 
 
 def many(sites=500, entries=3, groups=500):

@@ -222,8 +222,7 @@ class BehindProxy:
 
 def main(path, groups):
     from glidein_demand import service
-    from glidein_demand.web.app import create_app
-    from glidein_demand.web.current import EXTENSION
+    from glidein_demand.web.app import EXTENSION, create_app
     from glidein_demand.web.http_server import HttpServer
 
     settings, found = config.load(Path(path)), json.loads(Path(groups).read_text())

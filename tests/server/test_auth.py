@@ -88,13 +88,6 @@ def test_a_site_cannot_write_for_another(service, method):
     assert service.server.reports.reports() == {}
 
 
-def test_a_revoked_token_is_refused_at_once(service):
-    secret = service.token("Cedar")
-    assert service.call("get_state", token=secret).status_code == 200
-    service.server.tokens.revoke("Cedar")
-    assert service.error("get_state", token=secret)["code"] == -32001
-
-
 def test_where_reading_needs_a_token_only_the_health_is_open(new_service):
     service = new_service(server={"reading": "token"})
     service.read(group(), schedd="secret-schedd.example.org")

@@ -1,25 +1,21 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fuzz tests of every endpoint: no server error, no hung worker, and a description of the error in each response.
+"""Fuzz tests of every endpoint: no server error, and a description of the error in each response.
 
 GLIDEIN_FUZZ_CASES is the number of cases in all (500): `make fuzz` runs 20,000.
 """
 
-import contextlib
+import gzip
 import json
 import os
-import socket
-import string
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from conftest import NOW, TOKEN, Service, group, site_report
-from running import Running
 
 CASES = int(os.environ.get("GLIDEIN_FUZZ_CASES", "500"))
-HANG_S = 60
 METHODS = ("get_state", "monitoring", "get_demand", "get_supply", "lease", "report")
 PATHS = ("/", "/jsonrpc", "/demand", "/supply", "/history", "/healthz", "/metrics", "/static/style.css", "/static/")
 
@@ -166,19 +162,13 @@ def check_response(response):
     if response.status_code in (204, 304):
         assert response.data == b""
         return
-    answer = json.loads(response.data if "Content-Encoding" not in response.headers else unpacked(response))
+    answer = json.loads(gzip.decompress(response.data) if "Content-Encoding" in response.headers else response.data)
     for one in answer if isinstance(answer, list) else [answer]:
         assert one["jsonrpc"] == "2.0"
         assert ("result" in one) != ("error" in one)
         assert "error" not in one or is_jsonrpc_error(one)
     if not isinstance(answer, list):
         assert ("error" in answer) == (response.status_code != 200)
-
-
-def unpacked(response):
-    import gzip
-
-    return gzip.decompress(response.data)
 
 
 @cases(0.6)
@@ -203,7 +193,7 @@ def test_a_call_with_any_parameters_is_executed_or_refused(service, method, para
         assert set(service.server.reports.reports()) <= {"PSC", "Cedar"}
 
 
-@cases(0.15)
+@cases(0.2)
 @given(
     st.sampled_from(["GET", "GET", "GET", "HEAD", "POST", "PUT", "OPTIONS", "DELETE", "TRACE", "get", "BREW"]),
     PATH,
@@ -227,56 +217,3 @@ def test_afterwards_the_server_responds_as_before(service):
     assert "50" in service.page(TOKEN)
     assert service.get("/healthz").json["status"] == "ok"
     assert service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 5}}}, TOKEN)["granted"]
-
-
-# --- raw connections ---
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    with Running(tmp_path_factory.mktemp("wire"), sites=["PSC"], groups=[group(5)], threads=2) as running:
-        yield running
-        assert "Traceback" not in running.stderr
-
-
-@st.composite
-def wire(draw):
-    """Generate the bytes of one or two requests with random damage."""
-    text = bytearray()
-    for _again in range(draw(st.integers(1, 2))):
-        body = draw(st.binary(max_size=40) | WELL_FORMED)
-        method, path = draw(st.sampled_from(["GET", "POST", "PUT"])), draw(st.sampled_from(PATHS))
-        line = f"{method} {path} HTTP/1.{draw(st.integers(0, 2))}"
-        header = {"Host": "a", "Content-Type": "application/json", "Content-Length": str(len(body))}
-        header.update(
-            draw(st.dictionaries(st.text(string.ascii_letters + "-", min_size=1, max_size=8), HEADER_TEXT, max_size=2))
-        )
-        text += (
-            "\r\n".join([line, *(f"{name}: {value}" for name, value in header.items()), "", ""]).encode("latin-1")
-            + body
-        )
-    for _again in range(draw(st.integers(0, 3))):
-        at = draw(st.integers(0, len(text)))
-        text[at : at + draw(st.integers(0, 2))] = draw(st.binary(max_size=2))
-    return bytes(text)
-
-
-@cases(0.05)
-@given(wire())
-def test_any_bytes_on_the_wire_end_in_an_answer_or_a_closed_connection(server, sent):
-    connection = server.connect(HANG_S)
-    found = b""
-    with contextlib.suppress(ConnectionError), connection:
-        connection.sendall(sent)
-        connection.shutdown(socket.SHUT_WR)
-        connection.settimeout(HANG_S)
-        try:
-            while part := connection.recv(65536):
-                found += part
-        except socket.timeout as error:
-            raise AssertionError("the connection neither ended nor was answered") from error
-    assert b"HTTP/1.1 5" not in found
-
-
-def test_after_all_that_the_running_server_answers(server):
-    assert server.call("get_demand", site="PSC", timeout=HANG_S)[0] == 200

@@ -49,8 +49,8 @@ def test_graphite_gets_the_metrics(new_service):
     assert values["pool.a-1.glidein_site_running.entry.q_1.site.PSC"] == 2
     assert values["pool.a-1.glidein_demand_idle_jobs"] == 0
     assert sends_of(service) == [
-        'glidein_demand_graphite_sends_total{outcome="ok"} 1.0',
         'glidein_demand_graphite_sends_total{outcome="error"} 0.0',
+        'glidein_demand_graphite_sends_total{outcome="ok"} 1.0',
     ]
 
 

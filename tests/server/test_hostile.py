@@ -20,6 +20,9 @@ from running import BehindProxy, Running
 pytestmark = pytest.mark.services
 HEADER = b"POST /jsonrpc HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 CALL = json.dumps({"jsonrpc": "2.0", "method": "get_state", "params": {}, "id": 1}).encode()
+REQUEST = HEADER + b"Content-Length: %d\r\n\r\n" % len(CALL) + CALL
+BODY_BEGUN = HEADER + b"Content-Length: 1000\r\n\r\n{"
+INCOMPLETE = [b"", HEADER, BODY_BEGUN, REQUEST + HEADER]
 HANG_S = 120
 NOT_IMPLEMENTED = {b"501", b"505"}  # of responses from only nginx or waitress
 LARGE = [group(1, memory_mb=number) for number in range(1, 20_001)]  # get_demand returns several megabytes
@@ -95,12 +98,25 @@ def close(connections):
         connection.close()
 
 
-def test_headers_that_never_end_hold_up_no_other_caller(server):
-    slow = [opened(server) for _number in range(20)]
+@pytest.mark.parametrize("sent", INCOMPLETE)
+def test_incomplete_requests_hold_up_no_other_caller(each, sent):
+    slow = [opened(each) for _number in range(15)]
     for connection in slow:
-        connection.sendall(HEADER[:4])
-    assert answers(server)
+        connection.sendall(sent)
+    assert answers(each)
     close(slow)
+
+
+@pytest.mark.parametrize("sent", INCOMPLETE)
+def test_incomplete_requests_are_limited_in_time(strict, sent):
+    slow = []
+    for _number in range(60 if sent == b"" else 5):
+        with contextlib.suppress(OSError):
+            slow.append(opened(strict))
+            slow[-1].sendall(sent)
+    for connection in slow:
+        until_closed(connection)
+    assert answers_again(strict)
 
 
 def test_headers_that_never_end_are_limited_in_time_also_if_bytes_arrive(strict):
@@ -119,45 +135,6 @@ def test_headers_that_never_end_are_limited_in_time_also_if_bytes_arrive(strict)
     assert answers_again(strict)
 
 
-def test_a_second_endless_request_is_limited_too(strict):
-    def found():
-        with contextlib.suppress(OSError):  # the time limit of the first request may be over before it is sent
-            connection = opened(strict)
-            connection.sendall(HEADER + b"Content-Length: %d\r\n\r\n" % len(CALL) + CALL + HEADER)
-            return b"HTTP/1.1 200" in until_closed(connection)
-        return False
-
-    assert becomes(found)
-
-
-def test_bodies_that_never_end_take_no_thread(server):
-    slow = [opened(server) for _number in range(15)]
-    for connection in slow:
-        connection.sendall(HEADER + b"Content-Length: 1000\r\n\r\n{")
-    assert answers(server)
-    close(slow)
-
-
-def test_bodies_that_never_end_are_limited_in_time(strict):
-    slow = [opened(strict) for _number in range(5)]
-    for connection in slow:
-        with contextlib.suppress(OSError):
-            connection.sendall(HEADER + b"Content-Length: 1000\r\n\r\n{")
-    for connection in slow:
-        until_closed(connection)
-    assert answers_again(strict)
-
-
-def test_without_a_proxy_slow_headers_and_bodies_take_no_thread_either(bare):
-    slow = [opened(bare) for _number in range(20)]
-    for connection in slow[::2]:
-        connection.sendall(HEADER)
-    for connection in slow[1::2]:
-        connection.sendall(HEADER + b"Content-Length: 1000\r\n\r\n{")
-    assert answers(bare)
-    close(slow)
-
-
 @pytest.mark.parametrize("how", ["announced", "chunked"])
 def test_a_body_over_the_limit_is_refused_before_it_is_complete(each, how):
     connection = opened(each)
@@ -173,21 +150,11 @@ def test_a_body_over_the_limit_is_refused_before_it_is_complete(each, how):
     connection.close()
 
 
-def test_idle_connections_make_room_again(strict):
-    idle = []
-    for _number in range(60):
-        with contextlib.suppress(OSError):
-            idle.append(opened(strict))
-    for connection in idle:
-        until_closed(connection)
-    assert answers_again(strict)
-
-
 def test_one_address_gets_half_of_the_connections(server):
     """Check the limit with connections that send whole headers."""
     slow = [opened(server) for _number in range(25)]
     for connection in slow:
-        connection.sendall(HEADER + b"Content-Length: 1000\r\n\r\n{")
+        connection.sendall(BODY_BEGUN)
     responses = []
 
     def refused():
@@ -326,8 +293,8 @@ def test_the_server_ends_with_all_kinds_of_connections_open(tmp_path):
     with Running(tmp_path, groups=[group(5)]) as running:
         opened_ones = [opened(running) for _number in range(4)]
         opened_ones[0].sendall(HEADER)
-        opened_ones[1].sendall(HEADER + b"Content-Length: 1000\r\n\r\n{")
-        opened_ones[2].sendall(HEADER + b"Content-Length: %d\r\n\r\n" % len(CALL) + CALL)
+        opened_ones[1].sendall(BODY_BEGUN)
+        opened_ones[2].sendall(REQUEST)
         assert opened_ones[2].recv(65536)
         assert running.end() == 0
         for connection in opened_ones:

@@ -20,14 +20,15 @@ NOTHING = {
 SETTINGS = settings(pool={"users": ["bob"], "constraint": "WantX =?= True"})
 
 
-def described(counted=None, paused=False, found=None, **changes):
+def described(counted=None, paused=False, found=None, limits=None, waiting=(), **changes):
     """Return get_job of a job with these facts.
 
-    counted: changes of its group in the demand; None: as the job's.
+    counted: changes of its group in the demand; None: as the job's; False: the demand does not have it.
     """
     rows = [] if counted is False else [group("aaaa", **(counted or {}))]
     looked_up = found or {"found": [("cm", {**NOTHING, **changes})], "errors": {}, "schedds": ["cm"]}
-    return job_status.describe("12.0", looked_up, demand(*rows), SETTINGS, paused, NOW)
+    pool = job_status.Pool(demand(*rows, waiting_for_limit=list(waiting)), limits, SETTINGS, paused, NOW)
+    return job_status.describe("12.0", looked_up, pool)
 
 
 def only_obstacle(**changes):
@@ -84,8 +85,21 @@ def test_descriptions_of_states(changes, text):
             "Wait",
         ),
         ({"paused": True}, "The demand server is paused", "glidein-demand resume"),
+        (
+            {"universe": 9, "unreadable": {"attribute": "RequestCpus", "error": "RequestCpus is undefined"}},
+            "Its universe is grid", "universe = vanilla",
+        ),
+        (
+            {"counted": {"count": 0, "over_limit": 5}, "waiting": [{"schedd": "cm", "count": 5, "limit": 200}]},
+            "MAX_JOBS_RUNNING of cm is 200: jobs beyond it cannot start until others end", "raise MAX_JOBS_RUNNING",
+        ),
+        ({"counted": {"count": 0, "over_limit": 95}, "place": "factory"}, "max_materialize", "raise max_idle"),
+        (
+            {"counted": False, "place": "factory", "group": None}, "it requests is unknown until it is in the queue",
+            "Explain a job of the submission that is in the queue: `condor_q 12`.",
+        ),
     ],
-)
+)  # fmt: skip
 def test_obstacles_that_no_glidein_removes(changes, reason, action):
     found = only_obstacle(**changes)
     assert reason in found["reason"]
@@ -93,77 +107,81 @@ def test_obstacles_that_no_glidein_removes(changes, reason, action):
     assert found["blocks"] is True
 
 
+@pytest.mark.parametrize(
+    ("since", "reason"),
+    [(NOW + 1, "It became idle after the last reading of the queue, 0 s ago"),
+     (NOW - 600, "The last reading of the queue, 0 s ago, does not count it")],
+)  # fmt: skip
+def test_a_job_that_the_last_reading_does_not_have_waits_for_the_next_one(since, reason):
+    action = "Wait for the next reading, at most 5 min."
+    assert only_obstacle(counted=False, since=since) == {"reason": reason, "action": action, "blocks": False}
+
+
 def test_an_elapsed_deferral_is_not_an_obstacle():
     assert described(deferred_until=NOW + 299, cool_down_until=NOW)["obstacles"] == []
     assert described(deferred_until=NOW + 360, deferral_prep_s=120)["obstacles"] == []
 
 
-# Its limits are those of the tests below.
 LIMITED = group(
     "aaaa", 1, users={"alice@pool": 1}, attributes={"ConcurrencyLimits": "lic"}, accounting_group="phys.alice"
 )
 
 
-def test_a_limit_of_the_negotiator_is_named_with_its_numbers():
-    limit = {"limited_by": {"concurrency limit lic: 1, 1 in use": 3}, "over_limit": 3}
-    found = only_obstacle(counted={"count": 0, "users": {}, **limit}, group=LIMITED)
-    assert found["reason"] == "All 3 jobs of its group are over a limit: concurrency limit lic: 1, 1 in use"
-    assert found["blocks"] is True
-    found = only_obstacle(counted={"count": 2, "users": {"alice@pool": 2}, **limit}, group=LIMITED)
-    assert found["reason"].startswith("3 of 5 jobs of its group are over a limit: ")
-    assert found["blocks"] is False
-    one = {"limited_by": {"ceiling of submitter phys.alice@pool: 1, 1 in use": 1}, "over_limit": 1, "count": 0}
-    assert only_obstacle(counted=one, group=LIMITED)["reason"].startswith(
-        "The only job of its group is over a limit: ceiling of"
-    )
+def limit(kind, name, maximum, used):
+    """Return the negotiator's limits (accounting_limits.Limits) with this one only."""
+    limits = {"concurrency": {}, "used": {}, "submitters": {}, "groups": {}}
+    if kind == "concurrency":
+        return {**limits, kind: {name: maximum}, "used": {name: used}}
+    return {**limits, kind: {name: [maximum, used]}}
 
 
 @pytest.mark.parametrize(
-    ("reason", "action"),
+    ("limits", "reason", "action"),
     [
         (
-            "concurrency limit lic: 1, 1 in use",
+            limit("concurrency", "lic", 1, 1), "concurrency limit lic: 1, 1 in use",
             "Wait until running jobs end, or raise it: set LIC_LIMIT in the configuration of the negotiator, then "
             "`condor_reconfig -negotiator`.",
         ),
         (
-            "ceiling of submitter phys.alice@pool: 0, 0 in use",
+            limit("submitters", "phys.alice@pool", 0, 0), "ceiling of submitter phys.alice@pool: 0, 0 in use",
             "Raise the limit: `condor_userprio -setceiling phys.alice@pool NUMBER`, -1 for none.",
         ),
         (
-            "quota of accounting group phys: 4, 3.5 in use",
-            "Wait until running jobs end, or raise it: set GROUP_QUOTA_phys",
+            limit("groups", "phys", 4, 3.5), "quota of accounting group phys: 4, 3.5 in use",
+            "Wait until running jobs end, or raise it: set GROUP_QUOTA_phys in the configuration of the negotiator, "
+            "then `condor_reconfig -negotiator`.",
         ),
-        ("a limit of another kind", "Wait until running jobs end, or raise the limit in the negotiator."),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    ("count", "over", "blocks", "which"),
+    [(0, 3, True, "All 3 jobs of its group are"), (2, 3, False, "3 of 5 jobs of its group are"),
+     (0, 1, True, "The only job of its group is")],
+)  # fmt: skip
+def test_a_limit_of_the_negotiator_is_named_with_its_numbers_and_how_to_raise_it(
+    limits, reason, action, count, over, blocks, which
+):
+    counted = {"count": count, "users": {"alice@pool": count}, "limited_by": {reason: over}, "over_limit": over}
+    found = only_obstacle(counted=counted, limits=limits, group=LIMITED)
+    assert found == {"reason": f"{which} over a limit: {reason}", "action": action, "blocks": blocks}
+
+
+@pytest.mark.parametrize(
+    ("own", "blocks"),
+    [
+        ({"users": {"bob@pool": 1}}, []),
+        ({"users": {"alice@pool": 1}, "accounting_group": "group_other.alice"}, []),
+        ({"users": {"alice@pool": 1}, "accounting_group": "group_phys.sub.alice"}, [True]),
+        ({"users": {"carol@pool": 1}, "accounting_group": "group_phys.carol"}, [False]),
     ],
 )
-def test_the_action_names_how_to_raise_the_limit(reason, action):
-    found = only_obstacle(counted={"count": 0, "limited_by": {reason: 1}, "over_limit": 1}, group=LIMITED)
-    assert found["action"].startswith(action)
-
-
-def test_a_job_of_another_universe_needs_no_request():
-    unreadable = {"attribute": "RequestCpus", "error": "RequestCpus is undefined"}
-    assert only_obstacle(universe=9, unreadable=unreadable)["reason"].startswith("Its universe is grid")
-
-
-def test_max_jobs_running_of_its_schedd_is_an_obstacle():
-    rows = demand(group("aaaa", 0, over_limit=5), waiting_for_limit=[{"schedd": "cm", "count": 5, "limit": 200}])
-    looked_up = {"found": [("cm", NOTHING)], "errors": {}, "schedds": ["cm"]}
-    (found,) = job_status.describe("12.0", looked_up, rows, settings(), False, NOW)["obstacles"]
-    assert found["reason"] == "MAX_JOBS_RUNNING of cm is 200: jobs beyond it cannot start until others end"
-    assert found["blocks"] is True
-
-
-def test_max_materialize_is_an_obstacle_of_a_job_that_is_not_in_the_queue():
-    assert "max_materialize" in only_obstacle(counted={"count": 0, "over_limit": 95}, place="factory")["reason"]
-
-
-def test_a_job_that_the_last_reading_does_not_have_waits_for_the_next_one():
-    found = only_obstacle(counted=False, since=NOW + 1)
-    assert found["reason"] == "It became idle after the last reading of the queue, 0 s ago"
-    assert (found["action"], found["blocks"]) == ("Wait for the next reading, at most 5 min.", False)
-    assert "does not count it" in only_obstacle(counted=False)["reason"]
+def test_only_jobs_of_an_accounting_group_are_over_its_quota(own, blocks):
+    limits = limit("groups", "group_phys", 4, 4)
+    limited = {"limited_by": {"quota of accounting group group_phys: 4, 4 in use": 6}, "over_limit": 6}
+    counted = {"users": {"bob@pool": 3, "carol@pool": 1}, "count": 4, **limited}
+    found = described(counted=counted, limits=limits, group=group("aaaa", **own))["obstacles"]
+    assert [each["blocks"] for each in found] == blocks
 
 
 def test_the_negotiators_last_reason_is_shown():
@@ -208,7 +226,7 @@ def test_the_page_links_the_group_and_gives_the_reasons_of_the_sites():
     rows = [{"group": "aaaa", "count": 1, "reason": "main/core: each job requests 8 cpus, but the shape has 1"}]
     leases = [
         {"site": "PSC", "entry": "RM", "group": "aaaa", "jobs": 3, "expires": NOW + 60},
-        {"site": "Old", "entry": "RM", "group": "aaaa", "jobs": 3, "expires": NOW - 60},
+        {"site": "PSC", "entry": "RM", "group": "bbbb", "jobs": 4, "expires": NOW + 60},
     ]
     html = page(demand=demand(group("aaaa")), reports=reports(report("PSC", unserved=rows)), leases=leases)
     words = " ".join(Page(html).text.split())
@@ -235,28 +253,3 @@ def test_the_page_without_a_job_has_the_field_only():
     assert 'name="job"' in html
     assert "needs a token" in html
     assert "glidein.ops.explain" not in html
-
-
-def test_a_job_whose_items_are_not_read_has_no_request():
-    found = only_obstacle(counted=False, place="factory", group=None)
-    assert "unknown until it is in the queue" in found["reason"]
-    assert found["action"] == "Explain a job of the submission that is in the queue: `condor_q 12`."
-    assert found["blocks"]
-
-
-@pytest.mark.parametrize(
-    ("own", "blocks"),
-    [
-        ({"users": {"bob@pool": 1}}, None),
-        ({"users": {"alice@pool": 1}}, None),
-        ({"users": {"alice@pool": 1}, "accounting_group": "group_other.alice"}, None),
-        ({"users": {"alice@pool": 1}, "accounting_group": "group_phys.sub.alice"}, True),
-        ({"users": {"carol@pool": 1}, "accounting_group": "group_phys.carol"}, False),
-    ],
-)
-def test_only_jobs_of_an_accounting_group_are_over_its_quota(own, blocks):
-    reason = "quota of accounting group group_phys: 4, 4 in use"
-    row = {"users": {"bob@pool": 3, "carol@pool": 1}, "count": 4, "limited_by": {reason: 6}, "over_limit": 6}
-    found = described(counted=row, group=group("aaaa", **own))["obstacles"]
-    assert [each["blocks"] for each in found] == ([] if blocks is None else [blocks])
-    assert all(reason in each["reason"] for each in found)

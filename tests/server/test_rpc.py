@@ -6,7 +6,7 @@ import json
 
 import pytest
 from glidein_demand.values import MAX_BODY_BYTES
-from glidein_demand.web import read_results, rpc
+from glidein_demand.web import results, rpc
 
 from conftest import NOW, TOKEN, group, site_report
 
@@ -65,13 +65,11 @@ def test_parameters_may_be_given_by_position(service):
 
 
 def test_a_notification_is_carried_out_and_not_answered(service):
-    response = service.post({"jsonrpc": "2.0", "method": "report", "params": site_report()}, TOKEN)
-    assert (response.status_code, response.data) == (204, b"")
+    notification = {"jsonrpc": "2.0", "method": "report", "params": site_report()}
+    for body in (notification, {"jsonrpc": "2.0", "method": "nonsense"}, [notification] * 2):
+        response = service.post(body, TOKEN)
+        assert (response.status_code, response.data) == (204, b"")
     assert "PSC" in service.server.reports.reports()
-
-
-def test_a_notification_that_fails_is_not_answered_either(service):
-    assert service.post({"jsonrpc": "2.0", "method": "nonsense"}).status_code == 204
 
 
 def test_every_element_of_a_batch_is_answered_for_itself(service):
@@ -84,11 +82,6 @@ def test_every_element_of_a_batch_is_answered_for_itself(service):
          "error": {"code": -32600, "message": "Invalid Request", "data": "a request must be an object"}},
         {"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": 7},
     ]  # fmt: skip
-
-
-def test_a_batch_of_notifications_is_not_answered(service):
-    response = service.post([{"jsonrpc": "2.0", "method": "get_state"}] * 2)
-    assert (response.status_code, response.data) == (204, b"")
 
 
 def test_a_batch_is_bounded(service):
@@ -114,61 +107,6 @@ def test_another_http_method_on_jsonrpc_is_answered_with_a_jsonrpc_error(service
     assert "POST" in response.headers["Allow"]
 
 
-# --- recorded responses of PyGlidein's own server ---
-
-
-def test_recorded_get_state_before_the_first_reading(service):
-    response = service.post('{"jsonrpc":"2.0","method":"get_state","params":{},"id":0}')
-    assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": [], "id": 0})
-
-
-def test_recorded_get_state_with_demand(service):
-    service.read(group(1000, cpus=2, memory_mb=550, disk_mb=100))
-    response = service.post('{"jsonrpc":"2.0","method":"get_state","params":{},"id":0}')
-    rows = [{"cpus": 2, "memory": 550, "disk": 100.0, "gpus": 0, "os": None, "count": 1000}]
-    assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": rows, "id": 0})
-
-
-RECORDED_MONITORING = [
-    (
-        '{"jsonrpc":"2.0","method":"monitoring","params":{"uuid":"glide@login1","timestamp":1795211273,"metrics":{'
-        '"avg_idle_time":{"Cluster":0},"min_idle_time":{"Cluster":0},"max_idle_time":{"Cluster":0},'
-        '"glideins_idle":{"Cluster":3},"glideins_launched":{"Cluster":3},"glideins_running":{"Cluster":7}}},"id":1}',
-        1, "glide@login1", {"Cluster": 7},
-    ),
-    (
-        '{"jsonrpc":"2.0","method":"monitoring","params":{"uuid":"old@login2","glideins_idle":1,"glideins_running":2,'
-        '"glideins_launched":0},"id":2}',
-        2, "old@login2", {"Cluster": 2},
-    ),
-    (
-        '{"jsonrpc":"2.0","method":"monitoring","params":{"uuid":"mid@login3","glideins_idle":{"Cluster":1},'
-        '"glideins_running":{"Cluster":4}},"id":3}',
-        3, "mid@login3", {"Cluster": 4},
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("request_text", "identity", "uuid", "running"), RECORDED_MONITORING)
-def test_recorded_monitoring_in_each_of_its_forms(service, request_text, identity, uuid, running):
-    response = service.post(request_text)
-    assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": "", "id": identity})
-    assert service.server.anonymous.recent(NOW)[uuid]["metrics"]["glideins_running"] == running
-    assert uuid in service.page()
-
-
-def test_recorded_errors(service):
-    unknown = service.post('{"jsonrpc":"2.0","method":"nothing","params":{},"id":3}')
-    assert unknown.status_code == 400
-    assert unknown.json == {"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": 3}
-    invalid = service.post('{"method":"get_state","params":{},"id":3}')
-    assert invalid.status_code == 400
-    assert invalid.json == {
-        "jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request", "data": "jsonrpc is not 2.0"},
-        "id": None,
-    }  # fmt: skip
-
-
 def test_a_batch_is_answered_until_its_reply_is_too_long(service, monkeypatch):
     monkeypatch.setattr(rpc, "MAX_REPLY_BYTES", 500)
     service.read(*(group(5, memory_mb=128 * number) for number in range(1, 10)))
@@ -182,7 +120,7 @@ def test_an_unexpected_exception_is_logged_without_parameters_and_answered(servi
     def fail(*_arguments):
         raise RuntimeError("the reason")
 
-    monkeypatch.setattr(read_results, "supply", fail)
+    monkeypatch.setattr(results, "supply", fail)
     monkeypatch.setattr(service.server.glideins, "reported", fail)
     response = service.call("get_supply", token=TOKEN)
     assert (response.status_code, response.json["error"]["code"]) == (500, -32603)

@@ -15,8 +15,7 @@ import time
 from glidein_demand import config
 from glidein_demand.pool import supply
 from glidein_demand.pool.demand import group_id
-from glidein_demand.web.app import create_app
-from glidein_demand.web.current import EXTENSION
+from glidein_demand.web.app import EXTENSION, create_app
 
 
 def group(number):

@@ -16,8 +16,7 @@ from .pool.queries import QueryError
 from .pool.queries import run as run_query
 from .server import Server
 from .store.database import check_url
-from .web.app import create_app
-from .web.current import EXTENSION
+from .web.app import EXTENSION, create_app
 from .web.http_server import HttpServer
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import demand
 
@@ -34,6 +34,26 @@ MAX_NAMES = 5000
 Limits = Mapping[str, Any]
 """{"concurrency": {name: maximum}, "used": {name: number}, "submitters": {name: [ceiling, used]}, "groups": {name:
 [quota, used]}}; names are in small letters. A name that is missing has no limit."""
+
+
+CONCURRENCY, SUBMITTERS, GROUPS = "concurrency", "submitters", "groups"
+_LABELS = {
+    CONCURRENCY: "concurrency limit",
+    SUBMITTERS: "ceiling of submitter",
+    GROUPS: "quota of accounting group",
+}
+
+
+class Limit(NamedTuple):
+    """A limit of the negotiator. kind: CONCURRENCY, SUBMITTERS or GROUPS. Its text is the reason in `limited_by`."""
+
+    kind: str
+    name: str
+    maximum: float
+    used: float
+
+    def __str__(self) -> str:
+        return f"{_LABELS[self.kind]} {self.name}: {self.maximum:g}, {self.used:g} in use"
 
 
 def read(
@@ -100,10 +120,20 @@ def apply(groups: Iterable[dict[str, Any]], limits: Limits | None) -> list[dict[
     """
     if not limits or not any(limits[key] for key in ("concurrency", "submitters", "groups")):
         return list(groups)
-    remaining = _Remaining(limits)
+    left: dict[tuple[str, str], float] = {}
     found = []
     for group in sorted(groups, key=lambda group: demand.job_order(group["first_job"])):
-        number, reason = remaining.take(group)
+        number, reason, needs = group["count"], "", {}
+        for key, each in _needs(group).items():
+            limit = _limit(limits, *key)
+            if limit is None:
+                continue
+            needs[key] = each
+            fits = max(0, math.floor(left.setdefault(key, limit.maximum - limit.used) / each + 1e-9))
+            if fits < number:
+                number, reason = fits, str(limit)
+        for key, each in needs.items():
+            left[key] -= number * each
         if number < group["count"]:
             over = group["count"] - number
             group = {**demand.truncated(group, number), "limited_by": {reason: over}}
@@ -120,22 +150,15 @@ def for_plan(groups: Iterable[Mapping[str, Any]], limits: Limits | None) -> dict
         return None
     used = dict(limits["used"])
     for group in groups:
-        text = group["attributes"].get(ATTRIBUTE)
-        for name, each in parse(text).items() if isinstance(text, str) else ():
+        for name, each in _uses(group).items():
             used[name] = used.get(name, 0) + each * group["count"]
     return {"maxima": limits["concurrency"], "used": used}
 
 
-def applies(reason: str, group: Mapping[str, Any]) -> bool:
-    """Return whether a reason of `limited_by` may hold for a group of one user and accounting group."""
-    text = group["attributes"].get(ATTRIBUTE)
-    keys = [
-        *(("concurrency", name) for name in (parse(text) if isinstance(text, str) else ())),
-        ("submitters", submitter(group)),
-        *(("groups", parent) for parent in _tree(group.get("accounting_group") or "")),
-    ]
-    is_of_group = reason.rpartition(": ")[0] in {f"{_LABELS[kind]} {name}" for kind, name in keys}
-    return is_of_group or not reason.startswith(tuple(_LABELS.values()))
+def of_group(group: Mapping[str, Any], limits: Limits | None) -> list[Limit]:
+    """Return the limits of the jobs of a group of one user and accounting group."""
+    found = [_limit(limits, *key) for key in _needs(group)] if limits else []
+    return [limit for limit in found if limit is not None]
 
 
 def submitter(group: Mapping[str, Any]) -> str:
@@ -145,66 +168,31 @@ def submitter(group: Mapping[str, Any]) -> str:
     return (f"{name}@{user.partition('@')[2]}" if name else user).lower()
 
 
-_LABELS = {
-    "concurrency": "concurrency limit",
-    "submitters": "ceiling of submitter",
-    "groups": "quota of accounting group",
-}
+def _uses(group: Mapping[str, Any]) -> dict[str, float]:
+    """Return {concurrency limit: usage of one job}; {} if the limits depend on the machine."""
+    text = group["attributes"].get(ATTRIBUTE)
+    return parse(text) if isinstance(text, str) else {}
 
 
-class _Remaining:
-    """The number that remains below each limit, while the jobs of one group after the other are subtracted."""
+def _needs(group: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+    """Return {(kind, name): usage of one job} of all limits that may hold for the group."""
+    groups = _tree(group.get("accounting_group") or "")
+    return {
+        **{("concurrency", name): each for name, each in _uses(group).items()},
+        ("submitters", submitter(group)): group["cpus"],
+        **{("groups", name): group["cpus"] for name in groups},
+    }
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._left: dict[tuple[str, str], float] = {
-            ("concurrency", name): most - limits["used"].get(name, 0) for name, most in limits["concurrency"].items()
-        }
-        for kind in ("submitters", "groups"):
-            for name, (most, used) in limits[kind].items():
-                self._left[kind, name] = most - used
 
-    def take(self, group: Mapping[str, Any]) -> tuple[int, str]:
-        """Return (number of the group's jobs that can start, limit that the other jobs exceed)."""
-        needs = self._needs(group)
-        number, reason = group["count"], ""
-        for key, each in needs.items():
-            fit = max(0, math.floor(self._left[key] / each + 1e-9))
-            if fit < number:
-                number, reason = fit, self._reason(key)
-        for key, each in needs.items():
-            self._left[key] -= number * each
-        return number, reason
-
-    def _needs(self, group: Mapping[str, Any]) -> dict[tuple[str, str], float]:
-        """Return {(kind, name of a limit of the group): usage of one job}."""
-        needs = {}
-        text = group["attributes"].get(ATTRIBUTE)
-        for name, each in parse(text).items() if isinstance(text, str) else ():
-            key = ("concurrency", name)
-            if key not in self._left:
-                most = _default_maximum(self._limits["concurrency"], name)
-                if most is None:
-                    continue
-                self._left[key] = most - self._limits["used"].get(name, 0)
-            needs[key] = each
-        name = submitter(group)
-        if ("submitters", name) in self._left:
-            needs["submitters", name] = group["cpus"]
-        for parent in _tree(group.get("accounting_group") or ""):
-            if ("groups", parent) in self._left:
-                needs["groups", parent] = group["cpus"]
-        return needs
-
-    def _reason(self, key: tuple[str, str]) -> str:
-        kind, name = key
-        label = _LABELS[kind]
-        if kind == "concurrency":
-            most, used = self._limits["concurrency"].get(name), self._limits["used"].get(name, 0)
-            most = _default_maximum(self._limits["concurrency"], name) if most is None else most
-        else:
-            most, used = self._limits[kind][name]
-        return f"{label} {name}: {most:g}, {used:g} in use"
+def _limit(limits: Limits, kind: str, name: str) -> Limit | None:
+    """Return a limit; None if there is no such limit."""
+    if kind != CONCURRENCY:
+        return Limit(kind, name, *limits[kind][name]) if name in limits[kind] else None
+    maxima = limits[kind]
+    prefix, dot, _part = name.partition(".")
+    default = maxima.get(prefix + ".", maxima.get("")) if dot else maxima.get("")
+    most = maxima.get(name, default)
+    return None if most is None else Limit(kind, name, most, limits["used"].get(name, 0))
 
 
 def _tree(name: str) -> list[str]:
@@ -243,11 +231,6 @@ def _maxima(settings: Mapping[str, str]) -> dict[str, float]:
         elif name.endswith(_SUFFIX):
             found[name[: -len(_SUFFIX)]] = number
     return found
-
-
-def _default_maximum(maxima: Mapping[str, float], name: str) -> float | None:
-    prefix, dot, _part = name.partition(".")
-    return maxima.get(prefix + ".", maxima.get("")) if dot else maxima.get("")
 
 
 def _is_true(value: str | None) -> bool:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Flask application: the server of its settings, the blueprints and the request hooks."""
+"""The Flask application: the server of its settings, the routes, and what is common to all requests."""
 
 from __future__ import annotations
 
@@ -8,13 +8,30 @@ import time
 from typing import Callable
 
 import flask
+from sqlalchemy.exc import SQLAlchemyError
+from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTooLarge
 
 from ..config import Settings
 from ..server import Server
 from ..values import MAX_BODY_BYTES
-from . import request_hooks, routes
-from .current import EXTENSION
-from .errors import errors
+from . import auth, methods, responses
+from .routes import EXTENSION, current_server, routes
+
+COMPRESSED = ("text/html", "text/css", "text/javascript", "image/svg+xml")
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+STATIC_SECONDS = 300
+HEALTH = "routes.healthz"
+STATIC = "static"
 
 
 def create_app(settings: Settings, clock: Callable[[], float] = time.time) -> flask.Flask:
@@ -24,12 +41,72 @@ def create_app(settings: Settings, clock: Callable[[], float] = time.time) -> fl
     """
     app = flask.Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
-    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = request_hooks.STATIC_SECONDS
+    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = STATIC_SECONDS
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
     app.extensions[EXTENSION] = Server(settings, clock)
-    for hook in (request_hooks.authenticate, request_hooks.require_token):
-        app.before_request(hook)
-    app.after_request(request_hooks.add_headers)
-    for blueprint in (errors, routes.json_rpc, routes.api, routes.pages, routes.metrics):
-        app.register_blueprint(blueprint)
+    app.before_request(authenticate)
+    app.before_request(require_token)
+    app.after_request(add_headers)
+    app.register_blueprint(routes)
+    app.register_error_handler(HTTPException, http_error)
+    app.register_error_handler(MethodNotAllowed, method_not_allowed)
+    app.register_error_handler(RequestEntityTooLarge, too_large)
+    app.register_error_handler(SQLAlchemyError, database_error)
+    app.register_error_handler(Exception, internal_error)
     return app
+
+
+def authenticate() -> None:
+    """Set flask.g.caller."""
+    flask.g.caller = auth.identify(flask.request.headers.get("Authorization"), current_server().tokens.identify)
+
+
+def require_token() -> flask.Response | None:
+    """Refuse the request if its caller may not read. JSON-RPC methods make this check for each call."""
+    caller, request = flask.g.caller, flask.request
+    if request.endpoint == HEALTH or request.path == responses.RPC_PATH or caller.is_known:
+        return None
+    if caller.kind == "anonymous" and current_server().settings.server.reading == "open":
+        return None
+    return responses.unauthorized("a token is required" if caller.kind == "anonymous" else "the token is invalid")
+
+
+def add_headers(response: flask.Response) -> flask.Response:
+    """Add the security and caching headers, and compress pages."""
+    response.headers.extend(HEADERS)
+    if response.status_code == 200 and response.mimetype in COMPRESSED:
+        responses.compress(response)
+    if flask.request.endpoint != STATIC:
+        response.headers.setdefault("Cache-Control", "no-store")
+    elif current_server().settings.server.reading == "token":
+        response.headers["Cache-Control"] = f"private, max-age={STATIC_SECONDS}"
+    return response
+
+
+def http_error(error: HTTPException) -> flask.Response:
+    """Return the error that Flask or Werkzeug raised, such as 404."""
+    return responses.error(error.code or 500, error.name)
+
+
+def method_not_allowed(error: MethodNotAllowed) -> flask.Response:
+    """Return the error 405 with the methods that the path allows."""
+    response = http_error(error)
+    response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
+    return response
+
+
+def too_large(_error: RequestEntityTooLarge) -> flask.Response:
+    """Return the error 413 with the limit."""
+    return responses.error(413, f"the request is larger than {MAX_BODY_BYTES} bytes")
+
+
+def database_error(error: SQLAlchemyError) -> flask.Response:
+    """Log the database's message, and return the error 503."""
+    flask.current_app.logger.error("database: %s", " ".join(str(error).split())[:300])
+    return responses.error(503, methods.NO_DATABASE)
+
+
+def internal_error(_error: Exception) -> flask.Response:
+    """Log the traceback, and return the error 500 without details."""
+    flask.current_app.logger.exception("request failed: %s %s", flask.request.method, ascii(flask.request.path)[:200])
+    return responses.error(500, "Internal Server Error")

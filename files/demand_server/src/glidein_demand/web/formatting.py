@@ -85,11 +85,14 @@ def format_number(value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 
-def format_hours(hours: float | None) -> str:
+def hours(core_s: int) -> float:
+    """Return core-seconds as core-hours, for JSON and CSV."""
+    return round(core_s / 3600, 2)
+
+
+def format_hours(core_hours: float) -> str:
     """Return core-hours as text, with one decimal if there are fewer than 10: "0", "0.5", "1,234"."""
-    if hours is None or not 0 < hours < 10:
-        return format_number(None if hours is None else round(hours))
-    return f"{hours:.1f}"
+    return f"{core_hours:.1f}" if 0 < core_hours < 10 else f"{round(core_hours):,}"
 
 
 def format_size(mib: int) -> str:

@@ -7,12 +7,12 @@ The page, and the playbook `explain`, show these texts. They may name users: onl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..config import Settings
-from ..pool import accounting_limits
+from ..pool.accounting_limits import CONCURRENCY, GROUPS, SUBMITTERS, Limit, Limits, of_group
 from .formatting import format_age, format_count, format_duration, format_number, format_time, printable_values
 
 IDLE, RUNNING, REMOVED, COMPLETED, HELD, TRANSFERRING, SUSPENDED = range(1, 8)
@@ -51,29 +51,31 @@ _NOT_OFFERED = {
 }
 """Reason and action for each condition of pool/jobs.py that keeps an idle job from being offered to the negotiator."""
 
-_LIMIT = re.compile(r"(?P<kind>.+) (?P<name>\S+): \S+, (?P<used>\S+) in use\Z")
-"""A reason of pool/accounting_limits.py."""
-
 _HOW_TO_RAISE = {
-    "concurrency limit": "set {upper}_LIMIT in the configuration of the negotiator, then `condor_reconfig -negotiator`",
-    "ceiling of submitter": "`condor_userprio -setceiling {name} NUMBER`, -1 for none",
-    "quota of accounting group": "set GROUP_QUOTA_{name} in the configuration of the negotiator, then "
-    "`condor_reconfig -negotiator`",
+    CONCURRENCY: "set {upper}_LIMIT in the configuration of the negotiator, then `condor_reconfig -negotiator`",
+    SUBMITTERS: "`condor_userprio -setceiling {name} NUMBER`, -1 for none",
+    GROUPS: "set GROUP_QUOTA_{name} in the configuration of the negotiator, then `condor_reconfig -negotiator`",
 }
 
 _SCHEDD_INTERVAL_S = 300
 """HTCondor's default of SCHEDD_INTERVAL: by so much a deferred job is matched before its time."""
 
 
-def describe(
-    job: str, found: Mapping[str, Any], demand: Mapping[str, Any], settings: Settings, paused: bool, now: float
-) -> dict[str, Any]:
-    """Return the result of get_job: docs/protocol.md has its keys.
+@dataclass(frozen=True)
+class Pool:
+    """The last results of the server's queries, and its state. demand: the full get_demand, before leases."""
 
-    job: its id; found: JobLookup.find; demand: the full result of get_demand, before leases.
-    """
+    demand: Mapping[str, Any]
+    limits: Limits | None
+    settings: Settings
+    paused: bool
+    now: float
+
+
+def describe(job: str, found: Mapping[str, Any], pool: Pool) -> dict[str, Any]:
+    """Return the result of get_job: docs/protocol.md has its keys. job: its id; found: JobLookup.find."""
     result: dict[str, Any] = {
-        "job": job, "schedd": None, "schedds": [schedd for schedd, _facts in found["found"]], "as_of": int(now),
+        "job": job, "schedd": None, "schedds": [schedd for schedd, _facts in found["found"]], "as_of": int(pool.now),
         "state": UNKNOWN, "text": "", "since": None, "queued_at": None, "user": None, "in_demand": False,
         "group": None, "obstacles": [], "rejected": None,
     }  # fmt: skip
@@ -81,20 +83,20 @@ def describe(
         return printable_values({**result, **_not_one(job, found)})
     schedd, facts = found["found"][0]
     group = facts["group"]
-    row = next((each for each in demand["groups"] if group and each["id"] == group["id"]), None)
+    row = next((each for each in pool.demand["groups"] if group and each["id"] == group["id"]), None)
     return printable_values(
         {
             **result,
             "schedd": schedd,
             "state": _STATES.get(facts["status"], UNKNOWN),
-            "text": _text(facts, now),
+            "text": _text(facts, pool.now),
             "since": facts["since"],
             "queued_at": facts["queued_at"],
             "user": facts["user"],
             "in_demand": row is not None and facts["status"] == IDLE and not facts["excluded_by"],
             "group": group and {key: value for key, value in group.items() if key != "accounting_group"},
-            "obstacles": _obstacles(f"{schedd}#{job}", job, schedd, facts, row, demand, settings, paused, now),
-            "rejected": _rejected(facts, now),
+            "obstacles": _obstacles(job, schedd, facts, row, pool),
+            "rejected": _rejected(facts, pool.now),
         }
     )
 
@@ -138,22 +140,13 @@ def _text(facts: Mapping[str, Any], now: float) -> str:
 
 
 def _obstacles(
-    name: str,
-    job: str,
-    schedd: str,
-    facts: Mapping[str, Any],
-    row: Mapping[str, Any] | None,
-    demand: Mapping[str, Any],
-    settings: Settings,
-    paused: bool,
-    now: float,
+    job: str, schedd: str, facts: Mapping[str, Any], row: Mapping[str, Any] | None, pool: Pool
 ) -> list[dict[str, Any]]:
     ended = _not_idle(job, facts)
     if ended is not None:
         return [ended]
-    found = [*_never(job, facts, settings), *_later(job, facts, now)]
-    found += _limits(schedd, facts, row, demand)
-    if paused:
+    found = [*_never(job, facts, pool.settings), *_later(job, facts, pool.now), *_limits(schedd, facts, row, pool)]
+    if pool.paused:
         found.append(obstacle(
             "The demand server is paused: nothing is submitted until it is resumed there",
             "Resume it: `glidein-demand resume` on the demand server's host.",
@@ -164,7 +157,7 @@ def _obstacles(
             f"Explain a job of the submission that is in the queue: `condor_q {job.partition('.')[0]}`.",
         ))  # fmt: skip
     if row is None and not any(each["blocks"] for each in found):
-        found.append(_not_counted(schedd, facts, demand, settings, now))
+        found.append(_not_counted(schedd, facts, pool))
     return found
 
 
@@ -233,13 +226,11 @@ def _later(job: str, facts: Mapping[str, Any], now: float) -> list[dict[str, Any
     return found
 
 
-def _limits(
-    schedd: str, facts: Mapping[str, Any], row: Mapping[str, Any] | None, demand: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def _limits(schedd: str, facts: Mapping[str, Any], row: Mapping[str, Any] | None, pool: Pool) -> list[dict[str, Any]]:
     """Return the limits on running jobs that exclude jobs of the group. Those of other users are left out."""
     if row is None:
         return []
-    limited, over = row.get("limited_by") or {}, row.get("over_limit", 0)
+    limited, over = row.get("limited_by", {}), row["over_limit"]
     every = not any(row["users"].get(user) for user in facts["group"]["users"])  # no job of the user can start now
 
     def which(jobs: int) -> str:
@@ -249,17 +240,13 @@ def _limits(
         return f"{'All' if jobs == total else f'{jobs:,} of'} {format_count(total, 'job')} of its group are"
 
     found = [
-        obstacle(
-            f"{which(jobs)} over a limit: {reason}",
-            _raise_limit(reason),
-            every,
-        )
-        for reason, jobs in limited.items()
-        if accounting_limits.applies(reason, facts["group"])
+        obstacle(f"{which(limited[str(limit)])} over a limit: {limit}", _raise_limit(limit), every)
+        for limit in of_group(facts["group"], pool.limits)
+        if str(limit) in limited
     ]
     if over <= sum(limited.values()):
         return found
-    limits = [each["limit"] for each in demand.get("waiting_for_limit") or () if each["schedd"] == schedd]
+    limits = [each["limit"] for each in pool.demand["waiting_for_limit"] if each["schedd"] == schedd]
     if limits:
         number = format_number(limits[0])
         found.append(obstacle(
@@ -276,32 +263,26 @@ def _limits(
     return found
 
 
-def _raise_limit(reason: str) -> str:
+def _raise_limit(limit: Limit) -> str:
     """Return what to do about a limit of the negotiator. If nothing uses it, no job ends that could free a part."""
-    found = _LIMIT.match(reason)
-    how = _HOW_TO_RAISE.get(found["kind"]) if found else None
-    if found is None or how is None:
-        return "Wait until running jobs end, or raise the limit in the negotiator."
-    how = how.format(name=found["name"], upper=found["name"].upper())
-    return f"Raise the limit: {how}." if found["used"] == "0" else f"Wait until running jobs end, or raise it: {how}."
+    how = _HOW_TO_RAISE[limit.kind].format(name=limit.name, upper=limit.name.upper())
+    return f"Wait until running jobs end, or raise it: {how}." if limit.used else f"Raise the limit: {how}."
 
 
-def _not_counted(
-    schedd: str, facts: Mapping[str, Any], demand: Mapping[str, Any], settings: Settings, now: float
-) -> dict[str, Any]:
+def _not_counted(schedd: str, facts: Mapping[str, Any], pool: Pool) -> dict[str, Any]:
     """Return why the last reading of the queue does not have the job's group."""
-    failed = {each["name"]: each["error"] for each in demand["schedds"]["failed"]}
+    failed = {each["name"]: each["error"] for each in pool.demand["schedds"]["failed"]}
     if schedd in failed:
         return obstacle(
             f"The demand server's last query of {schedd} failed: {failed[schedd]}",
             "Restore the schedd; the next reading counts its jobs.",
             False,
         )
-    wait = f"Wait for the next reading, at most {format_duration(settings.pool.refresh_seconds)}."
-    as_of = demand["as_of"]
+    wait = f"Wait for the next reading, at most {format_duration(pool.settings.pool.refresh_seconds)}."
+    as_of = pool.demand["as_of"]
     if as_of is None:
         return obstacle("The queue has not been read yet", wait, False)
-    read = format_age(as_of, now)
+    read = format_age(as_of, pool.now)
     if (facts["since"] or facts["queued_at"] or 0) >= as_of:
         return obstacle(f"It became idle after the last reading of the queue, {read}", wait, False)
     return obstacle(f"The last reading of the queue, {read}, does not count it", wait, False)

@@ -16,7 +16,7 @@ from ..result_cache import JsonResult
 from ..server import Server
 from ..store.leases import OwnedError
 from ..store.reports import FullError
-from . import read_results, rpc
+from . import results, rpc
 from .auth import Caller
 from .parameters import (
     MAX_ANONYMOUS_PARTITIONS,
@@ -45,19 +45,15 @@ _MONITORING_SETTINGS = (
 
 def call(server: Server, caller: Caller, name: str, params: Any) -> Any:
     """Return the result of the method `name`, and count the call. Raise RpcError."""
+    outcome = "error"
     try:
         result = _call(server, caller, name, params)
-    except RpcError:
-        _count(server, name, "error")
-        raise
-    _count(server, name, "ok")
-    return result
-
-
-def _count(server: Server, name: str, outcome: str) -> None:
-    # Unknown methods count as "other", so that callers cannot create series.
-    with _counting:
-        server.calls[name if name in METHODS else "other", outcome] += 1
+        outcome = "ok"
+        return result
+    finally:
+        # Unknown methods count as "other", so that callers cannot create series.
+        with _counting:
+            server.calls[name if name in METHODS else "other", outcome] += 1
 
 
 def _call(server: Server, caller: Caller, name: str, params: Any) -> Any:
@@ -89,24 +85,24 @@ def get_state(server: Server, caller: Caller, _params: GetState) -> JsonResult:
     if caller.kind == "anonymous" and server.settings.server.reading == "token":
         server.anonymous.log_refused("get_state", "PyGlidein", 'server.reading = "token"')
     _require_read_access(caller, server.settings.server.reading)
-    return read_results.state(server, caller)
+    return results.state(server, caller)
 
 
 def get_demand(server: Server, caller: Caller, params: GetDemand) -> JsonResult:
     _require_read_access(caller, server.settings.server.reading)
     if params.attributes is not None and caller.is_known:
         server.requested_attributes.request(caller.name, params.attributes)
-    return read_results.demand(server, caller, None if params.sites is None else frozenset(params.sites))
+    return results.demand(server, caller, None if params.sites is None else frozenset(params.sites))
 
 
 def get_supply(server: Server, caller: Caller, _params: GetSupply) -> JsonResult:
     _require_read_access(caller, server.settings.server.reading)
-    return read_results.supply(server, caller)
+    return results.supply(server, caller)
 
 
 def get_job(server: Server, caller: Caller, params: GetJob) -> dict[str, Any]:
     _require_token(caller, "get_job")
-    return read_results.job(server, JobName.parse(params.job, params.schedd or ""))
+    return results.job(server, JobName.parse(params.job, params.schedd or ""))
 
 
 def lease(server: Server, caller: Caller, params: Lease) -> dict[str, Any]:

@@ -1,58 +1,111 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The variables of templates/status.html: pure functions of the page's input.
+"""The variables of templates/status.html: pure functions of the page's data.
 
 All texts are printable: `printable_values` escapes control characters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .. import __version__
-from . import charts, job_section, problems, table_rows
-from .formatting import format_count, format_number, format_time, printable_values
-from .page_context import PageContext
+from . import charts, problems, table_rows
+from .formatting import (
+    anchor,
+    format_count,
+    format_duration,
+    format_number,
+    format_size,
+    format_time,
+    printable_values,
+)
+from .results import PageData
 
 MIN_REFRESH_S = 10
 
 
-def template_variables(context: PageContext) -> dict[str, Any]:
+def template_variables(data: PageData) -> dict[str, Any]:
     """Return the template's variables: texts, counts and lists of them."""
-    all_problems = problems.find(context)
-    groups, rest = table_rows.group_rows(context)
+    all_problems = problems.find(data)
+    not_served = table_rows.unserved_by_group(data)
+    groups, rest = table_rows.group_rows(data, not_served)
     return printable_values(
         {
             "version": __version__,
-            "now": format_time(context.now, context.now),
-            "refresh_s": max(MIN_REFRESH_S, context.settings.pool.refresh_seconds),
-            "pause": problems.pause_banner(context),
+            "now": format_time(data.now, data.now),
+            "refresh_s": max(MIN_REFRESH_S, data.settings.pool.refresh_seconds),
+            "pause": data.pause["paused"] and {**data.pause, "since": format_time(data.pause["since"], data.now)},
             "problems": problems.lines(all_problems),
             "problem_count": sum(problem.severity != problems.NOTE for problem in all_problems),
-            "with_users": context.caller_has_token,
-            "demand": {**format_time(context.demand["as_of"], context.now), **table_rows.demand_total(context)},
+            "with_users": data.caller_has_token,
+            "demand": {**format_time(data.demand["as_of"], data.now), **table_rows.demand_total(data)},
             "groups": groups,
             "more_groups": rest,
-            "job": job_section.section(context),
-            "supply": _supply(context),
-            "sites": table_rows.site_tables(context, {problem.site for problem in all_problems if problem.site}),
-            "clients": [
-                table_rows.client_row(uuid, entry, context) for uuid, entry in sorted(context.monitoring.items())
-            ],
-            "anonymous_clients": [
-                table_rows.client_row(uuid, one, context) for uuid, one in sorted(context.anonymous.items())
-            ],
-            "gateways": [table_rows.gateway_row(row, context.now) for row in context.supply.get("gateways", ())],
-            "charts": None if context.history is None else charts.figures(context.history),
-            "usage": dict(context.usage),
-            "ranges": charts.ranges(context.history),
+            "job": _job(data, not_served),
+            "supply": _supply(data),
+            "sites": table_rows.site_tables(data, {problem.site for problem in all_problems if problem.site}),
+            "clients": [table_rows.client_row(uuid, client, data) for uuid, client in data.clients],
+            "gateways": [table_rows.gateway_row(row, data.now) for row in data.supply["gateways"]],
+            "charts": charts.figures(data.history),
+            "usage": data.usage,
+            "ranges": [{"name": name, "current": name == data.history["range"]} for name in charts.RANGES],
         }
     )
 
 
-def _supply(context: PageContext) -> dict[str, Any]:
-    supply = context.supply
-    cpus, claimed = supply.get("others_cpus"), supply.get("others_cpus_claimed")
-    cores = "" if not cpus else f", {format_number(claimed)} of {format_number(cpus)} cores busy"
-    others = format_count(supply.get("others") or 0, "other machine") + " in the pool" + cores
-    return {**format_time(supply["as_of"], context.now), "others": others}
+def _supply(data: PageData) -> dict[str, Any]:
+    supply = data.supply
+    cpus, claimed = supply["others_cpus"], supply["others_cpus_claimed"]
+    cores = f", {format_number(claimed)} of {format_number(cpus)} cores busy" if cpus else ""
+    others = format_count(supply["others"], "other machine") + " in the pool" + cores
+    return {**format_time(supply["as_of"], data.now), "others": others}
+
+
+def _job(data: PageData, not_served: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the section on one job: {"query", "error", "name", "text", ...}; only "query" if no job is asked for.
+
+    leases: the sites that hold leases on jobs of its group. Glideins for these jobs are queued or starting there.
+    """
+    if data.job is None:
+        return {"query": ""}
+    found = data.job.get("result")
+    if found is None:
+        return dict(data.job)
+    group = found["group"]
+    return {
+        **found,
+        "query": data.job["query"],
+        "error": "",
+        "name": f"{found['schedd']}#{found['job']}" if found["schedd"] else found["job"],
+        "queued": format_time(found["queued_at"], data.now) if found["queued_at"] else None,
+        # The text of other states is enough.
+        "obstacles": found["obstacles"] if found["state"] in ("idle", "held") else [],
+        "request": _request(group) if group else "",
+        "anchor": anchor("group", group["id"]) if found["in_demand"] else "",
+        "leases": _leases(group["id"], data) if group else [],
+        "why": not_served.get(group["id"], table_rows.SERVED)["why"] if found["in_demand"] else (),
+    }
+
+
+def _request(group: Mapping[str, Any]) -> str:
+    """Return what the job requests, as text: "1 core, 2 GiB of memory, 1 GiB of disk, at most 2 h"."""
+    parts = [
+        format_count(group["cpus"], "core"),
+        f"{format_size(group['memory_mb'])} of memory",
+        f"{format_size(group['disk_mb'])} of disk",
+    ]
+    if group["gpus"]:
+        parts.append(format_count(group["gpus"], "GPU"))
+    if group["max_runtime_s"] is not None:
+        parts.append(f"at most {format_duration(group['max_runtime_s'])}")
+    return ", ".join(parts)
+
+
+def _leases(group: str, data: PageData) -> list[str]:
+    return [
+        f"{lease['site']}/{lease['entry']}: {format_number(lease['jobs'])}"
+        for lease in data.leases
+        if lease["group"] == group
+    ]

@@ -1,16 +1,17 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The problems of the pool and the sites, sorted by severity, each with the action to take."""
+"""The health of the server, and the problems of the pool and the sites, each with the action to take."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Iterator, Mapping, NamedTuple
+from typing import Any, NamedTuple
 
-from .formatting import anchor, format_age, format_count, format_duration, format_time
-from .health import health
-from .page_context import PageContext
+from ..config import Settings
+from .formatting import anchor, format_age, format_count, format_duration
+from .results import PageData
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 MAX_LINES_OF_A_KIND = 5
@@ -136,7 +137,10 @@ _ALLOCATION = re.compile(r"allocation|balance|budget|credit|used up|(?:assoc|qos
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem. subject: the schedd, site or client; site: its site, or ""; anchor: the HTML id of its row, or ""."""
+    """A problem. subject: the schedd, site or client; site: its site, or ""; anchor: the HTML id of its row, or "".
+
+    separator: the text between `subject` and `text`.
+    """
 
     kind: str
     text: str
@@ -144,7 +148,6 @@ class Problem:
     site: str = ""
     anchor: str = ""
     separator: str = ": "
-    """The text between `subject` and `text`."""
 
     @property
     def severity(self) -> str:
@@ -152,16 +155,27 @@ class Problem:
         return KINDS[self.kind].severity
 
 
-def find(context: PageContext) -> list[Problem]:
+def health(about: Mapping[str, Any], settings: Settings, now: float) -> dict[str, Any]:
+    """Return the health of the server; only "ok" is healthy.
+
+    about: QueryResults.about, or a result of get_demand. Times are in epoch seconds, ages in seconds.
+
+    {"status": "ok"|"starting"|"stale", "as_of", "age_s", "max_age_s", "failed_schedds": n, "failed": [names]}
+    """
+    as_of = about["as_of"]
+    age = None if as_of is None else max(0, int(now - as_of))
+    failed = [schedd["name"] for schedd in about["schedds"]["failed"]]
+    return {
+        "status": "starting" if age is None else "stale" if age > settings.max_age_seconds else "ok",
+        "as_of": as_of, "age_s": age, "max_age_s": settings.max_age_seconds,
+        "failed_schedds": len(failed), "failed": failed,
+    }  # fmt: skip
+
+
+def find(data: PageData) -> list[Problem]:
     """Return all problems except a pause, sorted by severity, kind and subject."""
-    problems = [
-        *_of_demand(context),
-        *_of_supply(context),
-        *_of_reports(context),
-        *_of_history(context),
-        *_of_clients(context),
-    ]
-    if not context.can_report:
+    problems = [*_of_demand(data), *_of_supply(data), *_of_reports(data), *_of_history(data), *_of_clients(data)]
+    if not data.can_report:
         problems.append(Problem("token", "No token exists: no site can report or take a lease."))
     order = list(KINDS)
     return sorted(problems, key=lambda problem: (order.index(problem.kind), problem.subject))
@@ -187,18 +201,9 @@ def _line(problem: Problem) -> dict[str, str]:
     return {"subject": problem.subject, "separator": problem.separator, "anchor": problem.anchor, "text": text}
 
 
-def pause_banner(context: PageContext) -> dict[str, Any] | None:
-    """Return the banner while the server is paused: {"since", "by", "reason", "how"}; None if it is not paused."""
-    state = context.pause
-    if not state["paused"]:
-        return None
-    since = format_time(state["since"], context.now)
-    return {"since": since, "by": state["by"], "reason": state["reason"], "how": "glidein-demand resume"}
-
-
-def _of_demand(context: PageContext) -> Iterator[Problem]:
-    demand, now = context.demand, context.now
-    state = health(dict(demand), context.settings, now)
+def _of_demand(data: PageData) -> Iterator[Problem]:
+    demand, now = data.demand, data.now
+    state = health(demand, data.settings, now)
     if state["status"] == "starting":
         error = demand["schedds"].get("error")
         reason = f" No schedd is known: {error.rstrip('.')}." if error else ""
@@ -214,7 +219,7 @@ def _of_demand(context: PageContext) -> Iterator[Problem]:
             if as_of is None
             else f"Last read {format_age(as_of, now)}; its last known jobs are counted"
         )
-        gone = as_of is None or now - as_of > context.settings.max_age_seconds
+        gone = as_of is None or now - as_of > data.settings.max_age_seconds
         text = f"does not answer: {schedd['error'].rstrip('.')}. {last}."
         yield Problem("schedd_gone" if gone else "schedd_late", text, f"Schedd {schedd['name']}", separator=" ")
     for row in demand["unreadable"]:
@@ -222,30 +227,30 @@ def _of_demand(context: PageContext) -> Iterator[Problem]:
             f"{format_count(row['count'], 'idle job')} of {row['schedd']} cannot be counted: {row['attribute']} is "
             f"invalid (first job: {row['first_job'] or 'unknown'})."
         )
-        if context.caller_has_token and row.get("error"):
+        if data.caller_has_token:
             text += f" {row['error']}"
         yield Problem("unreadable", text)
-    for row in demand.get("waiting_for_limit", ()):
+    for row in demand["waiting_for_limit"]:
         jobs = format_count(row["count"], "idle job")
         text = f"{jobs} cannot start until others end: MAX_JOBS_RUNNING is {row['limit']:,}."
         yield Problem("limit", text, f"Schedd {row['schedd']}", anchor="demand")
 
 
-def _of_supply(context: PageContext) -> Iterator[Problem]:
-    supply = context.supply
+def _of_supply(data: PageData) -> Iterator[Problem]:
+    supply = data.supply
     if supply["error"]:
         as_of = supply["as_of"]
-        last = "It was never read" if as_of is None else f"Last read {format_age(as_of, context.now)}"
+        last = "It was never read" if as_of is None else f"Last read {format_age(as_of, data.now)}"
         text = f"does not answer: {supply['error'].rstrip('.')}. {last}."
         yield Problem("collector", text, "The collector", separator=" ")
-    for text in supply.get("problems") or ():
+    for text in supply["problems"]:
         yield Problem("supply", text)
 
 
-def _of_reports(context: PageContext) -> Iterator[Problem]:
-    for site, report in context.reports.items():
-        silent = context.now - report["received"]
-        if silent > context.settings.pool.silent_seconds:
+def _of_reports(data: PageData) -> Iterator[Problem]:
+    for site, report in data.reports.items():
+        silent = data.now - report["received"]
+        if silent > data.settings.pool.silent_seconds:
             yield _of_site("silent", site, f"no report for {format_duration(silent)}.")
         if report["error"]:
             # Error texts of the collection's modules already begin with the site.
@@ -271,14 +276,14 @@ def _of_entry(site: str, entry: Mapping[str, Any]) -> Iterator[Problem]:
         yield _of_site("allocation" if _ALLOCATION.search(reasons) else "held", site, text)
 
 
-def _of_history(context: PageContext) -> Iterator[Problem]:
-    for entry in context.supply["entries"]:
-        history = entry.get("history")
+def _of_history(data: PageData) -> Iterator[Problem]:
+    for entry in data.supply["entries"]:
+        history = entry["history"]
         if not history:
             continue
         site, place = entry["site"], f"{entry['entry']}/{entry['shape']}: "
         window = format_duration(history["window_s"])
-        causes = "".join(_failure(row) for row in history.get("failures") or ())
+        causes = "".join(_failure(row) for row in history["failures"])
         started, lost = history["started"], history["never_registered"]
         if lost:
             kind = "unregistered" if 2 * lost >= started else "some_unregistered"
@@ -307,13 +312,13 @@ def _never_registered(plans: list[Mapping[str, Any]]) -> bool:
     return len(last) == 3 and all(plan["running"] and plan["registered"] == 0 for plan in last)
 
 
-def _of_clients(context: PageContext) -> Iterator[Problem]:
-    for uuid, entry in context.monitoring.items():
-        silent = context.now - entry["received"]
-        if silent > context.settings.pool.silent_seconds:
-            yield Problem(
-                "client_silent", f"no report for {format_duration(silent)}.", f"Client {uuid}", anchor="clients"
-            )
+def _of_clients(data: PageData) -> Iterator[Problem]:
+    for uuid, client in data.clients:
+        silent = data.now - client["received"]
+        # Any caller can send the data of a client without a token.
+        if client["site"] is not None and silent > data.settings.pool.silent_seconds:
+            text = f"no report for {format_duration(silent)}."
+            yield Problem("client_silent", text, f"Client {uuid}", anchor="clients")
 
 
 def _of_site(kind: str, site: str, text: str) -> Problem:

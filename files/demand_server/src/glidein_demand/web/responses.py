@@ -21,25 +21,21 @@ WWW_AUTHENTICATE = 'Basic realm="glidein-demand: any user name, a token as the p
 
 
 def error(status: int, reason: str) -> flask.Response:
-    """Return an error: a JSON-RPC error on the JSON-RPC path, one line of plain text elsewhere."""
+    """Return an error: a JSON-RPC error on the JSON-RPC path, one line of plain text elsewhere.
+
+    status: 503 means that the database is unavailable, and asks the caller to try again.
+    """
     if flask.request.path == RPC_PATH:
-        return from_rpc(rpc.error_response(rpc.RpcError(rpc.INVALID_REQUEST, reason), status))
-    return flask.Response(f"{status} {reason}\n", status=status, content_type=PLAIN)
+        kind = rpc.UNAVAILABLE if status == 503 else rpc.INVALID_REQUEST
+        return from_rpc(rpc.error_response(rpc.RpcError(kind, reason), status))
+    headers = {"Retry-After": str(rpc.RETRY_S)} if status == 503 else {}
+    return flask.Response(f"{status} {reason}\n", status=status, headers=headers, content_type=PLAIN)
 
 
 def unauthorized(reason: str) -> flask.Response:
     """Return the error 401, on which a browser prompts for a token."""
     response = error(401, reason)
     response.headers["WWW-Authenticate"] = WWW_AUTHENTICATE
-    return response
-
-
-def unavailable(reason: str) -> flask.Response:
-    """Return the error for a request that needs the database while the database is unavailable."""
-    if flask.request.path == RPC_PATH:
-        return from_rpc(rpc.error_response(rpc.RpcError(rpc.UNAVAILABLE, reason)))
-    response = error(503, reason)
-    response.headers["Retry-After"] = "5"
     return response
 
 

@@ -105,9 +105,10 @@ def parse(body: bytes) -> Any:
         raise RpcError(PARSE_ERROR, str(error)) from error
 
 
-def error_response(error: RpcError, status: int | None = None) -> RpcResponse:
-    """Return the error response to a body that calls no method. status: instead of that of the error's kind."""
-    return _error_response(error, None, status)
+def error_response(error: RpcError, status: int | None = None, identity: Any = None) -> RpcResponse:
+    """Return an error response. status: instead of that of the error's kind; identity: None if no method was called."""
+    headers = {"Retry-After": str(RETRY_S)} if error.kind is UNAVAILABLE else {}
+    return RpcResponse(status or error.kind.status, _bytes(_Response(identity, error=error)), headers=headers)
 
 
 class _Response(NamedTuple):
@@ -155,15 +156,10 @@ def _single(request: Any, call: Call) -> RpcResponse:
     if response is None:
         return NO_CONTENT
     if response.error is not None:
-        return _error_response(response.error, response.identity)
+        return error_response(response.error, identity=response.identity)
     if isinstance(response.result, JsonResult):
         return RpcResponse(200, result=response.result, identity=dump(response.identity).decode())
     return RpcResponse(200, _bytes(response))
-
-
-def _error_response(error: RpcError, identity: Any, status: int | None = None) -> RpcResponse:
-    headers = {"Retry-After": str(RETRY_S)} if error.kind is UNAVAILABLE else {}
-    return RpcResponse(status or error.kind.status, _bytes(_Response(identity, error=error)), headers=headers)
 
 
 def _bytes(response: _Response) -> bytes:

@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from . import unserved_jobs
+from ..values import HOUR_S
 from .formatting import (
     UNKNOWN,
     anchor,
@@ -19,20 +20,25 @@ from .formatting import (
     format_size,
     format_time,
 )
-from .page_context import PageContext
+from .results import PageData
 
 MAX_GROUPS = 50
+MAX_REASONS = 5
+"""The most reasons for unserved jobs of one group, or of one site."""
 MAX_SITES_IN_ONE_TABLE = 20
 """The most sites in one table. More sites are split into those with problems, with glideins, and without."""
-_CORE_TIMES = ("glidein_core_s", "job_core_s")
+SERVED: Mapping[str, Any] = {"unserved": "", "why": ()}
 _COUNTS = ("queued", "running", "sick", "launched")
+_SUPPLIED = ("registered", "cpus", "cpus_claimed")
+_CORE_TIMES = ("glidein_core_s", "job_core_s")
+Key = tuple[str, str, str]
+Row = Mapping[str, Any]
 
 
-def demand_total(context: PageContext) -> dict[str, Any]:
+def demand_total(data: PageData) -> dict[str, Any]:
     """Return {"jobs", "cores", "groups", "stale", "unmaterialized"} of the whole demand, as texts; "" for zero."""
-    groups, known = context.demand["groups"], context.demand["as_of"] is not None
-    stale = sum(group.get("stale", 0) for group in groups)
-    later = sum(group.get("unmaterialized", 0) for group in groups)
+    groups, known = data.demand["groups"], data.demand["as_of"] is not None
+    stale, later = (sum(group[name] for group in groups) for name in ("stale", "unmaterialized"))
     return {
         "jobs": format_count(sum(group["count"] for group in groups), "idle job") if groups or known else "unknown",
         "cores": format_count(sum(group["count"] * group["cpus"] for group in groups), "core"),
@@ -42,18 +48,17 @@ def demand_total(context: PageContext) -> dict[str, Any]:
     }
 
 
-def group_rows(context: PageContext) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-    """Return the first MAX_GROUPS rows, and {"rows", "jobs", "leased", "groups"} of the rest or None."""
+def group_rows(data: PageData, not_served: Mapping[str, Row]) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """Return the first MAX_GROUPS rows, and {"rows", "jobs", "leased", "groups"} of the rest or None.
+
+    not_served: of unserved_by_group.
+    """
     leased: Counter[str] = Counter()
-    for lease in context.leases:
-        if lease["expires"] > context.now:
-            leased[lease["group"]] += lease["jobs"]
-    not_served = unserved_jobs.by_group(context)
-    rows = [
-        {**_group(group, leased, context), **not_served.get(group["id"], unserved_jobs.NONE)}
-        for group in context.demand["groups"]
-    ]
-    rest = context.demand["groups"][MAX_GROUPS:]
+    for lease in data.leases:
+        leased[lease["group"]] += lease["jobs"]
+    groups = data.demand["groups"]
+    rows = [{**_group(group, leased, data), **not_served.get(group["id"], SERVED)} for group in groups]
+    rest = groups[MAX_GROUPS:]
     if not rest:
         return rows, None
     total = {
@@ -65,60 +70,106 @@ def group_rows(context: PageContext) -> tuple[list[dict[str, Any]], dict[str, An
     return rows[:MAX_GROUPS], total
 
 
-def _group(group: Mapping[str, Any], leased: Mapping[str, int], context: PageContext) -> dict[str, Any]:
-    runtime, stale, later = group["max_runtime_s"], group.get("stale", 0), group.get("unmaterialized", 0)
-    as_of = group.get("as_of")
+def _group(group: Row, leased: Mapping[str, int], data: PageData) -> dict[str, Any]:
+    runtime, stale, later = group["max_runtime_s"], group["stale"], group["unmaterialized"]
     notes = []
     if stale:
-        notes.append(
-            f"{format_number(stale)} from an old query" + (f", {format_age(as_of, context.now)}" if as_of else "")
-        )
+        notes.append(f"{format_number(stale)} from an old query, {format_age(group['as_of'], data.now)}")
     if later:
         notes.append(f"{format_number(later)} not in the queue yet")
-    # The reason of a ceiling contains the user's name.
-    for reason, jobs in (group.get("limited_by") or {}).items() if context.caller_has_token else ():
-        notes.append(f"{format_number(jobs)} over a limit: {reason}")
     row = {
         "id": group["id"], "anchor": anchor("group", group["id"]),
-        "jobs": format_number(group["count"]), "leased": format_number(leased.get(group["id"], 0)),
-        "over_limit": format_number(group.get("over_limit", 0)), "cpus": format_number(group["cpus"]),
+        "jobs": format_number(group["count"]), "leased": format_number(leased[group["id"]]),
+        "over_limit": format_number(group["over_limit"]), "cpus": format_number(group["cpus"]),
         "memory": format_size(group["memory_mb"]), "memory_mb": group["memory_mb"],
         "disk": format_size(group["disk_mb"]), "disk_mb": group["disk_mb"], "gpus": format_number(group["gpus"]),
         "runtime": "not stated" if runtime is None else format_duration(runtime),
         "first_job": group["first_job"] or "unknown", "stale": bool(stale), "notes": notes,
     }  # fmt: skip
-    if context.caller_has_token:
-        row["requirements"] = group.get("requirements") or ""
-        row["users"] = ", ".join(
-            f"{user} ({format_number(count)})" for user, count in (group.get("users") or {}).items()
-        )
-        row["attributes"] = ", ".join(f"{name} = {value}" for name, value in (group.get("attributes") or {}).items())
+    if data.caller_has_token:
+        # The reason of a ceiling contains the user's name.
+        for reason, jobs in group.get("limited_by", {}).items():
+            notes.append(f"{format_number(jobs)} over a limit: {reason}")
+        row["requirements"] = group["requirements"]
+        row["users"] = ", ".join(f"{user} ({format_number(count)})" for user, count in group["users"].items())
+        row["attributes"] = ", ".join(f"{name} = {value}" for name, value in group["attributes"].items())
     return row
 
 
-def site_tables(context: PageContext, sites_with_problems: set[str]) -> dict[str, Any]:
+def unserved_by_group(data: PageData) -> dict[str, dict[str, Any]]:
+    """Return {group id: {"unserved": number of jobs, "why": [sites and reason]}}, as texts, from the last reports.
+
+    Controllers plan independently of each other, so the number is the largest of all reports. A reason may quote
+    Requirements or name a user: only callers with a token get it.
+    """
+    counts: dict[str, int] = {}
+    sites: dict[str, dict[str, list[str]]] = {}
+    for site in sorted(data.reports):
+        for row in _unserved(site, data):
+            counts[row["group"]] = max(row["count"], counts.get(row["group"], 0))
+            sites.setdefault(row["group"], {}).setdefault(row["reason"], []).append(site)
+    return {
+        group: {
+            "unserved": f"{format_number(count)} not served",
+            "why": _truncated([f"{', '.join(names)}: {reason}" for reason, names in sites[group].items()])
+            if data.caller_has_token
+            else (),
+        }
+        for group, count in counts.items()
+    }
+
+
+def _unserved_of_site(site: str, data: PageData) -> list[str]:
+    """Return the reasons of a site, sorted by the number of jobs: "3 jobs in 2 groups: main/core: requests ..."."""
+    jobs: dict[str, list[int]] = {}
+    for row in _unserved(site, data) if data.caller_has_token else ():
+        jobs.setdefault(row["reason"], []).append(row["count"])
+    ordered = sorted(jobs.items(), key=lambda item: (-sum(item[1]), item[0]))
+    return _truncated([
+        f"{format_count(sum(counts), 'job')} in {format_count(len(counts), 'group')}: {reason}"
+        for reason, counts in ordered
+    ])  # fmt: skip
+
+
+def _unserved(site: str, data: PageData) -> list[Row]:
+    """Return the unserved jobs in a site's report of groups that still exist, or [] if the report is too old."""
+    report = data.reports.get(site)
+    if report is None or _is_late(report, data):
+        return []
+    existing = {group["id"] for group in data.demand["groups"]}
+    return [row for row in report.get("unserved") or () if row["group"] in existing]
+
+
+def _truncated(texts: list[str]) -> list[str]:
+    more = len(texts) - MAX_REASONS
+    return texts[:MAX_REASONS] + ([f"and {format_count(more, 'more reason')}"] if more > 0 else [])
+
+
+def _is_late(report: Row, data: PageData) -> bool:
+    return data.now - report["received"] > data.settings.pool.silent_seconds
+
+
+def site_tables(data: PageData, sites_with_problems: set[str]) -> dict[str, Any]:
     """Return {"count", "total": texts, "parts": [{"id", "title", "open", "sites": [site]}]}.
 
     Many sites are split: those with a problem come first, those without glideins are folded.
     """
-    registered = {(row["site"], row["entry"], row["shape"]): row for row in context.supply["entries"]}
-    keys: dict[str, dict[tuple[str, str, str], Any]] = {site: {} for site in context.reports}
+    registered: dict[Key, Row] = {(row["site"], row["entry"], row["shape"]): row for row in data.supply["entries"]}
+    reported: dict[str, dict[Key, Row]] = {site: {} for site in data.reports}
     for key, row in registered.items():
         if _is_shown(row):
-            keys.setdefault(key[0], {})[key] = None
-    for site, report in context.reports.items():
+            reported.setdefault(key[0], {})[key] = {}
+    for site, report in data.reports.items():
         for entry in report["entries"]:
-            keys[site][(site, entry["entry"], entry["shape"])] = entry
-    every = [_site(site, keys[site], registered, context, site in sites_with_problems) for site in sorted(keys)]
+            reported[site][site, entry["entry"], entry["shape"]] = entry
+    every = [_site(site, reported[site], registered, data, site in sites_with_problems) for site in sorted(reported)]
     return {"count": len(every), "total": _texts(_sum(site.pop("sums") for site in every)), "parts": _tables(every)}
 
 
-def _is_shown(row: Mapping[str, Any]) -> bool:
+def _is_shown(row: Row) -> bool:
     """Return True if the supply has current data of an entry that no report contains."""
-    history = row.get("history") or {}
-    return bool(
-        row["registered"] or row.get("core_hours") or history.get("never_registered") or history.get("ended_early")
-    )
+    history = row["history"] or {}
+    return bool(row["registered"] or row["core_hours"] or history.get("never_registered") or history.get("ended_early"))
 
 
 def _tables(every: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -139,60 +190,56 @@ def _tables(every: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _site(
-    site: str,
-    keys: Mapping[tuple[str, str, str], Mapping[str, Any] | None],
-    registered: Mapping[tuple[str, str, str], Mapping[str, Any]],
-    context: PageContext,
-    has_problem: bool,
+    site: str, reported: Mapping[Key, Row], registered: Mapping[Key, Row], data: PageData, has_problem: bool
 ) -> dict[str, Any]:
-    """Return a site with its entries' rows. A site with one entry has a single row."""
-    report = context.reports.get(site)
-    numbers = [_numbers(entry, registered.get(key)) for key, entry in sorted(keys.items(), key=_key)]
-    entries = [
-        {
-            "entry": key[1], "shape": key[2], **_texts(values), "waits": _waits(registered.get(key)),
-            "error": (entry or {}).get("error") or "", "reason": (entry or {}).get("reason") or "",
-            "held": "; ".join((entry or {}).get("sick_reasons") or ()),
-        }
-        for (key, entry), values in zip(sorted(keys.items(), key=_key), numbers)
-    ]  # fmt: skip
+    """Return a site with its entries' rows. A site with one entry has a single row.
+
+    reported: {key: entry of the report, or {} if only the supply has it}.
+    """
+    report = data.reports.get(site)
+    entries, numbers = [], []
+    for key, entry in sorted(reported.items(), key=lambda item: item[0]):
+        supply = registered.get(key, {})
+        numbers.append(_numbers(entry, supply))
+        entries.append({
+            "entry": key[1], "shape": key[2], **_texts(numbers[-1]), "waits": _waits(supply.get("history") or {}),
+            "error": entry.get("error") or "", "reason": entry.get("reason", ""),
+            "held": "; ".join(entry.get("sick_reasons", ())),
+        })  # fmt: skip
     total = _sum(numbers)
-    late = report is not None and context.now - report["received"] > context.settings.pool.silent_seconds
     return {
-        "site": site, "anchor": anchor("site", site), "has_problem": has_problem, "late": late, "entries": entries,
-        "kinds": _entry_and_shape_count(entries),
-        "unserved": unserved_jobs.reasons_of_site(site, context),
+        "site": site, "anchor": anchor("site", site), "has_problem": has_problem, "entries": entries,
+        "late": report is not None and _is_late(report, data), "kinds": _entry_and_shape_count(entries),
+        "unserved": _unserved_of_site(site, data),
         "active": any(total[name] for name in ("queued", "running", "registered", "sick")),
         "sums": total, **_texts(total), "error": ((report or {}).get("error") or "").removeprefix(f"Site {site}: "),
-        "report": format_time(report["received"] if report else None, context.now),
+        "report": format_time(report["received"] if report else None, data.now),
     }  # fmt: skip
 
 
 def _entry_and_shape_count(entries: list[dict[str, Any]]) -> str:
     """Return the number of entries, and of shapes if it differs, as text; "" for none."""
     names = len({entry["entry"] for entry in entries})
-    words = f"{names} {'entry' if names == 1 else 'entries'}" if names else ""
+    words = format_count(names, "entry", "entries") if names else ""
     return f"{words}, {len(entries)} shapes" if len(entries) > names else words
 
 
-def _key(item: tuple[tuple[str, str, str], Any]) -> tuple[str, str, str]:
-    return item[0]
+def _numbers(entry: Row, supply: Row) -> dict[str, int | None]:
+    """Return the numbers of an entry and shape. A count that its report does not have is None, unknown.
 
-
-def _numbers(entry: Mapping[str, Any] | None, supply: Mapping[str, Any] | None) -> dict[str, int | None]:
-    numbers: dict[str, int | None] = {name: None if entry is None else entry[name] for name in _COUNTS}
-    # The collector is queried for all sites, so a site that is missing there has no registered glidein.
-    numbers["registered"] = supply["registered"] if supply else 0
-    numbers["cpus"] = supply["cpus"] if supply else 0
-    numbers["cpus_claimed"] = supply["cpus_claimed"] if supply else 0
-    core_hours = (supply or {}).get("core_hours") or {}
-    numbers.update({name: core_hours.get(name) for name in _CORE_TIMES})
-    return numbers
+    The collector is queried for all sites, so an entry that is missing there has no registered glidein.
+    """
+    core_hours = supply.get("core_hours") or {}
+    return {
+        **{name: entry.get(name) for name in _COUNTS},
+        **{name: supply.get(name, 0) for name in _SUPPLIED},
+        **{name: core_hours.get(name) for name in _CORE_TIMES},
+    }
 
 
 def _sum(rows: Iterable[Mapping[str, int | None]]) -> dict[str, int | None]:
     """Return the sums of the known values; None if all are unknown."""
-    total: dict[str, int | None] = dict.fromkeys((*_COUNTS, "registered", "cpus", "cpus_claimed", *_CORE_TIMES))
+    total: dict[str, int | None] = dict.fromkeys((*_COUNTS, *_SUPPLIED, *_CORE_TIMES))
     for row in rows:
         for name, value in row.items():
             if value is not None:
@@ -206,7 +253,7 @@ def _texts(numbers: Mapping[str, int | None]) -> dict[str, str]:
     texts["busy"] = f"{format_number(numbers['cpus_claimed'])} of {format_number(cpus)}" if cpus else UNKNOWN
     granted = numbers["glidein_core_s"]
     used = _share(numbers["job_core_s"] or 0, granted) if granted else ""
-    texts["used"] = f"{used} of {format_hours(granted / 3600)} h" if granted else UNKNOWN
+    texts["used"] = f"{used} of {format_hours(granted / HOUR_S)} h" if granted else UNKNOWN
     return texts
 
 
@@ -218,33 +265,30 @@ def _share(part: int, whole: int) -> str:
     return f"{percent} %" if percent != 100 or part >= whole else "99 %"
 
 
-def _waits(supply: Mapping[str, Any] | None) -> str:
+def _waits(history: Row) -> str:
     """Return the times that glideins waited in the site's queue, as text: "12 min (90 %: 1 h 3 min)"."""
-    history = (supply or {}).get("history") or {}
-    half, most = history.get("wait_median_s"), history.get("wait_p90_s")
-    if half is None:
+    if history.get("wait_median_s") is None:
         return UNKNOWN
-    return format_duration(half) + (f" (90 %: {format_duration(most)})" if most is not None else "")
+    return f"{format_duration(history['wait_median_s'])} (90 %: {format_duration(history['wait_p90_s'])})"
 
 
-def gateway_row(row: Mapping[str, Any], now: float) -> dict[str, Any]:
+def gateway_row(row: Row, now: float) -> dict[str, Any]:
     """Return the row of a gateway (gateways.described)."""
     return {
-        **{key: row[key] for key in ("name", "site", "version", "state")},
+        **row,
         **{key: format_number(row[key]) for key in ("idle", "running", "held")},
         "late": row["state"] != "running",
         "contact": format_time(row["last_contact"], now),
     }
 
 
-def client_row(uuid: str, entry: Mapping[str, Any], context: PageContext) -> dict[str, Any]:
+def client_row(uuid: str, client: Row, data: PageData) -> dict[str, Any]:
     """Return a PyGlidein client's row, with the sums of its partitions."""
-    totals: dict[str, Any] = {metric: _total(values.values()) for metric, values in entry["metrics"].items()}
-    row = {name: totals.get(f"glideins_{name}", UNKNOWN) for name in ("idle", "running", "launched")}
-    late = context.now - entry["received"] > context.settings.pool.silent_seconds
-    seen = format_time(entry["received"], context.now)
-    return {"uuid": uuid, **row, "site": entry.get("site") or "", "late": late, "report": seen}
-
-
-def _total(values: Sequence[float]) -> str:
-    return f"{sum(values):,g}"
+    sums = {metric: f"{sum(values.values()):,g}" for metric, values in client["metrics"].items()}
+    return {
+        "uuid": uuid,
+        "site": client["site"],
+        **{name: sums.get(f"glideins_{name}", UNKNOWN) for name in ("idle", "running", "launched")},
+        "late": _is_late(client, data),
+        "report": format_time(client["received"], data.now),
+    }

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..store.core_hours import DAY, JOB_NAMES, MONTH, CoreHours
 from ..values import DAY_S, month_of
-from .formatting import format_hours, printable
+from .formatting import format_hours, hours, printable
 
 PERIODS = {"month": (MONTH, "%Y-%m"), "day": (DAY, "%Y-%m-%d")}
 FORMATS = ("json", "csv")
@@ -69,16 +69,10 @@ def parse(arguments: Mapping[str, str], now: float, with_users: bool) -> Request
     unknown = sorted(set(arguments) - set(PARAMETERS))
     if unknown:
         raise ValueError(f"unknown parameter {ascii(unknown[0])[:80]}; the parameters are {', '.join(PARAMETERS)}")
-    per, form = arguments.get("per", "month"), arguments.get("format", "json")
-    layout = arguments.get("layout", "table")
-    if layout not in DEFAULT_KEYS:
-        raise ValueError(f"layout must be one of {', '.join(DEFAULT_KEYS)}, not {ascii(layout)[:80]}")
+    layout = _one_of(arguments, "layout", tuple(DEFAULT_KEYS))
+    per, form = _one_of(arguments, "per", tuple(PERIODS)), _one_of(arguments, "format", FORMATS)
     asked = arguments.get("by", DEFAULT_KEYS[layout])
     by = tuple(asked.split(",")) if asked else ()
-    if per not in PERIODS:
-        raise ValueError(f"per must be one of {', '.join(PERIODS)}, not {ascii(per)[:80]}")
-    if form not in FORMATS:
-        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {ascii(form)[:80]}")
     if not set(by) <= set(KEYS) or len(set(by)) < len(by):
         raise ValueError(f"by must be a list of {', '.join(KEYS)}, separated by commas, not {ascii(','.join(by))[:80]}")
     if "user" in by and not with_users:
@@ -86,6 +80,14 @@ def parse(arguments: Mapping[str, str], now: float, with_users: bool) -> Request
     until = _begin("until", arguments["until"], per) if "until" in arguments else _period_of(now, per)
     since = _begin("since", arguments["since"], per) if "since" in arguments else _default_since(until, per)
     return Request(per, by, since, until, form, layout)
+
+
+def _one_of(arguments: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
+    """Return the value of a parameter, by default the first of the `allowed` ones."""
+    value = arguments.get(name, allowed[0])
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, not {ascii(value)[:80]}")
+    return value
 
 
 def rows_of(core_hours: CoreHours, request: Request) -> list[dict[str, Any]]:
@@ -98,7 +100,7 @@ def rows_of(core_hours: CoreHours, request: Request) -> list[dict[str, Any]]:
         {
             request.per: datetime.fromtimestamp(row["time"], timezone.utc).strftime(pattern),
             **{key: row[key] for key in request.by},
-            **{name: round(row[source] / 3600, 2) for source, name in _SOURCES.items() if source in row},
+            **{name: hours(row[source]) for source, name in _SOURCES.items() if source in row},
         }
         for row in core_hours.sums(level, request.since, request.until, request.by)
     ]
@@ -141,8 +143,8 @@ def columns(request: Request) -> list[str]:
     if request.layout == "records":
         fields = [name for key, name in FIELDS.items() if key in request.by]
         return ["ResourceType", "ProbeName", "StartTime", "EndTime", *fields, "Processors", "WallDuration", "CoreHours"]
-    hours = list(_SOURCES.values())
-    return [request.per, *request.by, *(hours[1:] if JOB_NAMES.intersection(request.by) else hours)]
+    sums = list(_SOURCES.values())
+    return [request.per, *request.by, *(sums[1:] if JOB_NAMES.intersection(request.by) else sums)]
 
 
 def csv_of(request: Request, rows: Iterable[Mapping[str, Any]]) -> str:
@@ -183,15 +185,15 @@ def _table(
     """
     found: dict[tuple[str, ...], dict[str, list[int]]] = {}
     for row in core_hours.sums(MONTH, min(months), max(months), by):
-        hours = found.setdefault(tuple(row[key] for key in by), {source: [0, 0] for source in _SOURCES})
+        core_s = found.setdefault(tuple(row[key] for key in by), {source: [0, 0] for source in _SOURCES})
         for source in _SOURCES:
-            hours[source][months.index(row["time"])] = row.get(source, 0)
-    ordered = sorted(found, key=lambda key: ([-core_s for source in _SOURCES for core_s in found[key][source]], key))
+            core_s[source][months.index(row["time"])] = row.get(source, 0)
+    ordered = sorted(found, key=lambda key: ([-each for source in _SOURCES for each in found[key][source]], key))
     rows = [
         {
             "name": printable("/".join(filter(None, key))) or without,
-            "glideins": [format_hours(core_s / 3600) for core_s in found[key]["glidein_core_s"]],
-            "jobs": [format_hours(core_s / 3600) for core_s in found[key]["job_core_s"]],
+            "glideins": [format_hours(each / 3600) for each in found[key]["glidein_core_s"]],
+            "jobs": [format_hours(each / 3600) for each in found[key]["job_core_s"]],
         }
         for key in ordered[:MAX_TABLE_ROWS]
     ]

@@ -174,12 +174,12 @@
       const figure = document.getElementById(id);
       const place = figure.querySelector(".plot");
       const canvas = place.querySelector("canvas");
-      const words = document.querySelector(`#${id}-data .words`); // null without data
+      const caption = document.querySelector(`#${id}-data caption`); // null without data
       if (drawn.has(id)) drawn.get(id).destroy();
       drawn.delete(id);
-      place.hidden = words === null;
+      place.hidden = caption === null;
       if (place.hidden) continue;
-      canvas.setAttribute("aria-label", words.textContent);
+      canvas.setAttribute("aria-label", caption.textContent);
       drawn.set(id, new Chart(canvas, make(colour)));
     }
     document.querySelector(".choice").hidden = !drawn.has("chart-sites");
@@ -197,7 +197,6 @@
     draw();
   }
 
-  if (!choice) return; // no history is stored
   choice.addEventListener("change", draw);
   dark.addEventListener("change", draw);
   document.addEventListener("glidein:renewed", load);

@@ -3,7 +3,6 @@
 // Reloads the page's data regularly, and filters the sites. The page is complete without this script.
 "use strict";
 (() => {
-  document.documentElement.classList.add("scripted"); // hides the replacements for scripts
   const LONGEST_REQUEST_MS = 30000;
   const refreshMs = 1000 * Number(document.body.dataset.refresh);
   const filter = document.getElementById("filter");

@@ -1,18 +1,20 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The results of get_demand, get_state, get_supply and GET /history, and of get_job.
+"""The results of get_demand, get_state, get_supply, get_job and GET /history, and the data of the page.
 
-All but the last are serialised once for all callers with the same access, and cached.
+The large ones are serialised once for all callers with the same access, and cached.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, Callable
+from dataclasses import dataclass
+from typing import Any, Callable, Mapping, Sequence
 
 from .. import result_cache
+from ..config import Settings
 from ..pool import gateways
-from ..pool.job_lookup import JobName
+from ..pool.job_lookup import JobName, LookupFailedError
 from ..pool.supply import supply_result
 from ..server import Server
 from ..store import glidein_tracking
@@ -93,31 +95,82 @@ def job(server: Server, name: JobName) -> dict[str, Any]:
     results = server.pool_state.snapshot().results
     found = server.jobs.find(name, {state.name: state.attributes for state in results.states})
     paused = server.pause.state()["paused"]
-    return job_status.describe(name.id, found, results.demand(), server.settings, paused, server.clock())
+    pool = job_status.Pool(results.demand(), results.pool_limits, server.settings, paused, server.clock())
+    return job_status.describe(name.id, found, pool)
 
 
 def history(server: Server, name: str) -> result_cache.JsonResult:
     """Return the history for the charts; name is one of charts.RANGES. Raise ValueError if it is not."""
     now = server.clock()
-    if name not in charts.RANGES:
-        raise ValueError(f"range must be one of {', '.join(charts.RANGES)}, not {ascii(name)[:80]}")
-    return server.history_cache.get(
-        None,
-        name,
-        now,
-        lambda: (charts.history_json(server.history, server.core_hours, name, now), now + HISTORY_CACHE_S),
-    )
+
+    def make() -> tuple[Any, float]:
+        return charts.history_json(server.history, server.core_hours, name, now), now + HISTORY_CACHE_S
+
+    return server.history_cache.get(None, name, now, make)
 
 
-def usage(server: Server, caller: Caller) -> result_cache.JsonResult:
-    """Return the core-hours for the page."""
+@dataclass(frozen=True)
+class PageData:
+    """The data of the page, as plain values that the page does not change.
+
+    Times are in epoch seconds. `demand` is the full demand: the page selects what the caller may see.
+    """
+
+    settings: Settings
+    now: float
+    demand: Mapping[str, Any]
+    """`QueryResults.demand()`: the full demand, before leases are subtracted."""
+    supply: Mapping[str, Any]
+    """The full result of get_supply, with `history` per entry. A missing key is unknown."""
+    history: Mapping[str, Any]
+    """`charts.history_json` for the range in the address (`?range=`)."""
+    reports: Mapping[str, Mapping[str, Any]]
+    """{site: report with "received"}, as `Reports.reports()` gives it. An entry may carry "sick_reasons": [text]."""
+    clients: Sequence[tuple[str, Mapping[str, Any]]]
+    """(uuid, {"received", "metrics", "site": that of the token, or None}) of PyGlidein's clients."""
+    leases: Sequence[Mapping[str, Any]]
+    """`Leases.rows()`: {"site", "entry", "group", "jobs", "expires"}, sorted, without expired ones."""
+    pause: Mapping[str, Any]
+    """`Pause.state()`: {"paused", "since", "reason", "by"}."""
+    usage: Mapping[str, Any]
+    """`usage.page_data`: core-hours of this month and the last one."""
+    caller_has_token: bool
+    """True if the caller may see user names, Requirements, and texts that contain them."""
+    job: Mapping[str, Any] | None
+    """The job in the address (`?job=`): {"query", "result": of get_job} or {"query", "error"}. Needs a token."""
+    can_report: bool
+    """True if a site can report: at least one token exists."""
+
+
+def page(server: Server, caller: Caller, range_name: str | None, asked: str) -> PageData:
+    """Return the data of the page. asked: the job to explain, or ""; only for callers with a token."""
     now, known = server.clock(), caller.is_known
-    return server.usage_cache.get(
-        None,
-        known,
-        now,
-        lambda: (page_data(server.core_hours, now, known), now + USAGE_CACHE_S),
+    usage = server.usage_cache.get(
+        None, known, now, lambda: (page_data(server.core_hours, now, known), now + USAGE_CACHE_S)
     )
+    clients = [*server.clients.recent(now).items(), *server.anonymous.recent(now).items()]
+    return PageData(
+        settings=server.settings,
+        now=now,
+        demand=server.pool_state.snapshot().results.demand(),
+        supply=supply(server, caller).value,
+        history=history(server, charts.range_or_default(range_name)).value,
+        reports=server.reports.reports(),
+        clients=sorted(clients, key=lambda client: (client[1]["site"] is None, client[0])),
+        leases=server.leases.rows(),
+        pause=server.pause.state(),
+        usage=usage.value,
+        caller_has_token=known,
+        job=_explained(server, asked[:300]) if asked else None,
+        can_report=any(row["kind"] == "site" for row in server.tokens.rows()),
+    )
+
+
+def _explained(server: Server, query: str) -> dict[str, Any]:
+    try:
+        return {"query": query, "result": job(server, JobName.parse(query))}
+    except (ValueError, LookupFailedError) as error:
+        return {"query": query, "error": str(error)}
 
 
 def _demand_history(server: Server, now: float) -> list[list[int]]:

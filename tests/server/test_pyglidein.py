@@ -1,0 +1,157 @@
+# Copyright (c) 2026, the glidein.ops authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of PyGlidein's methods, get_state and monitoring, on recorded calls of its clients."""
+
+import pytest
+from glidein_demand.server import MAX_ANONYMOUS
+from glidein_demand.web.parameters import MAX_ANONYMOUS_PARTITIONS
+
+from conftest import NOW, TOKEN, group
+from page_data import Page
+
+METRICS = {"glideins_running": {"Cluster": 7}, "glideins_idle": {"Cluster": 3}, "glideins_launched": {"Cluster": 3}}
+MANY = {"glideins_running": {f"p{number}": 1 for number in range(MAX_ANONYMOUS_PARTITIONS + 1)}}
+GET_STATE = '{"jsonrpc":"2.0","method":"get_state","params":{},"id":0}'
+
+
+# --- get_state ---
+
+
+def count(service, token=None):
+    return sum(row["count"] for row in service.result("get_state", token=token))
+
+
+def test_recorded_get_state_before_and_after_the_first_reading(service):
+    assert service.post(GET_STATE).json == {"jsonrpc": "2.0", "result": [], "id": 0}
+    asked = 'TARGET.OpSysAndVer =?= "SL6" && Owner == "alice"'
+    service.read(group(1000, cpus=2, memory_mb=550, disk_mb=100, requirements=asked))
+    rows = [{"cpus": 2, "memory": 550, "disk": 100.0, "gpus": 0, "os": "sl6", "count": 1000}]
+    assert service.post(GET_STATE).json == {"jsonrpc": "2.0", "result": rows, "id": 0}
+
+
+def test_leased_jobs_are_only_offered_to_the_site_that_holds_the_lease(service):
+    service.read(group(47))
+    service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 31}}}, TOKEN)
+    assert (count(service), count(service, TOKEN), count(service, service.token("Cedar"))) == (16, 47, 16)
+    service.now += 3600
+    assert count(service) == 47
+
+
+def test_recorded_errors(service):
+    unknown = service.post('{"jsonrpc":"2.0","method":"nothing","params":{},"id":3}')
+    assert unknown.status_code == 400
+    assert unknown.json == {"jsonrpc": "2.0", "error": {"code": -32601, "message": "Method not found"}, "id": 3}
+    invalid = service.post('{"method":"get_state","params":{},"id":3}')
+    assert invalid.status_code == 400
+    assert invalid.json == {
+        "jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request", "data": "jsonrpc is not 2.0"},
+        "id": None,
+    }  # fmt: skip
+
+
+# --- monitoring ---
+
+
+@pytest.mark.parametrize(
+    ("params", "uuid", "running"),
+    [
+        (
+            '{"uuid":"glide@login1","timestamp":1795211273,"metrics":{"avg_idle_time":{"Cluster":0},'
+            '"min_idle_time":{"Cluster":0},"max_idle_time":{"Cluster":0},"glideins_idle":{"Cluster":3},'
+            '"glideins_launched":{"Cluster":3},"glideins_running":{"Cluster":7}}}',
+            "glide@login1", {"Cluster": 7},
+        ),
+        (
+            '{"uuid":"old@login2","glideins_idle":1,"glideins_running":2,"glideins_launched":0}',
+            "old@login2", {"Cluster": 2},
+        ),
+        (
+            '{"uuid":"mid@login3","glideins_idle":{"Cluster":1},"glideins_running":{"Cluster":4}}',
+            "mid@login3", {"Cluster": 4},
+        ),
+    ],
+)  # fmt: skip
+def test_recorded_monitoring_in_each_of_its_forms(service, params, uuid, running):
+    response = service.post(f'{{"jsonrpc":"2.0","method":"monitoring","params":{params},"id":1}}')
+    assert (response.status_code, response.json) == (200, {"jsonrpc": "2.0", "result": "", "id": 1})
+    assert service.server.anonymous.recent(NOW)[uuid]["metrics"]["glideins_running"] == running
+    assert Page(service.page()).cells(uuid)[0][1] == "no token"
+
+
+def monitoring(service, uuid="glide@login1", metrics=None, token=None):
+    params = {"uuid": uuid, "timestamp": NOW, "metrics": METRICS if metrics is None else metrics}
+    return service.call("monitoring", params, token)
+
+
+def refusals(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "glidein_demand.store.reports"]
+
+
+def test_a_client_without_a_token_does_not_replace_one_with_a_token(service):
+    monitoring(service, token=TOKEN)
+    monitoring(service, metrics={"glideins_running": {"Cluster": 9000}})
+    assert service.server.clients.recent(NOW)["glide@login1"]["metrics"] == METRICS
+    assert monitoring(service, token=TOKEN).status_code == 200
+    rows = Page(service.page()).cells("glide@login1")
+    assert [row[1:4] for row in rows] == [["PSC", "3", "7"], ["no token", "–", "9,000"]]
+
+
+def test_a_client_without_a_token_influences_nothing(service):
+    service.read(group(5))
+
+    def known():
+        return [service.result(method, token=TOKEN) for method in ("get_demand", "get_supply", "get_state")]
+
+    before = known()
+    monitoring(service)
+    assert known() == before
+    service.upkeep.record()
+    assert service.server.history.site_series(NOW - 900, NOW + 900)["sites"] == {}
+
+
+def test_the_number_of_clients_is_limited_and_the_least_recent_one_is_removed_first(service):
+    for name in [*(f"c{number}" for number in range(MAX_ANONYMOUS)), "c0", "one more"]:
+        monitoring(service, name)
+    known = service.server.anonymous.recent(NOW)
+    assert len(known) == MAX_ANONYMOUS
+    assert ("c0" in known, "c1" in known, "one more" in known) == (True, False, True)
+    assert monitoring(service, "mine", token=TOKEN).status_code == 200  # sites find room
+
+
+def test_the_size_of_a_clients_data_is_limited(service):
+    assert "at most 50 are allowed" in monitoring(service, metrics=MANY).json["error"]["data"]
+    assert monitoring(service, metrics=MANY, token=TOKEN).status_code == 200
+    monitoring(service, "x" * 5000, {"glideins_running": {"y" * 5000: 1}})
+    assert [len(client) for client in service.server.anonymous.recent(NOW)] == [200]
+
+
+def test_a_client_that_has_been_silent_for_a_day_is_forgotten(service):
+    monitoring(service)
+    service.now += 86401
+    assert "glide@login1" not in service.page()
+
+
+@pytest.mark.parametrize("settings", [{"allow_anonymous_monitoring": False}, {"reading": "token"}])
+def test_a_refused_client_is_logged_once_with_the_setting(new_service, caplog, settings):
+    service = new_service(server=settings)
+    for _cycle in range(3):
+        answer = monitoring(service).json["error"]
+        monitoring(service, "other")
+    assert (answer["code"], "server.allow_anonymous_monitoring = true" in answer["data"]) == (-32001, True)
+    setting = 'without a token it requires server.allow_anonymous_monitoring = true and server.reading = "open"'
+    assert refusals(caplog) == [
+        f"monitoring of the client '{name}' without a token is refused: {setting}" for name in ("glide@login1", "other")
+    ]
+    assert service.server.anonymous.recent(NOW) == {}
+
+
+def test_callers_cannot_fill_the_log_with_refusals(new_service, caplog):
+    service = new_service(server={"reading": "token"})
+    for number in range(150):
+        service.error("get_state")
+        monitoring(service, f"{number}\n{'x' * 500}")
+    lines = refusals(caplog)
+    assert lines[0] == "get_state of the client 'PyGlidein' without a token is refused: server.reading = \"token\""
+    assert len(lines) == 100
+    assert max(map(len, lines)) < 300
+    assert not any("\n" in line for line in lines)
