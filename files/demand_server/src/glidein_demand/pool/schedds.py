@@ -12,7 +12,8 @@ from typing import Any
 
 from .slots import number, positive_int
 
-Ad = Row = Mapping[str, Any]
+Ad = Mapping[str, Any]
+Row = Mapping[str, Any]
 
 ADDRESS = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType")
 """The attributes that a connection to a daemon needs."""
