@@ -138,7 +138,16 @@ def test_installing_takes_over_a_token_made_by_hand(tokens):
     assert tokens.install({})["revoked"] == ["A"]
 
 
-@pytest.mark.parametrize("secret", ["", "short", "a b" * 9, "é" * 20, "x" * 20 + "\n", None, 1234567890123456])
+def test_installing_no_secret_revokes_a_token_made_by_hand_and_no_reader(tokens):
+    by_hand, reader = tokens.create("A"), tokens.create("B", "reader")
+    wanted = {"A": None, "B": None, "C": None}
+    for expected in (["A"], []):
+        assert tokens.install(wanted) == {"created": [], "changed": [], "revoked": expected}
+    assert tokens.identify(by_hand) is None
+    assert tokens.identify(reader) == Token("B", "reader")
+
+
+@pytest.mark.parametrize("secret", ["", "short", "a b" * 9, "é" * 20, "x" * 20 + "\n", 1234567890123456])
 def test_an_unfit_secret_is_refused_and_not_quoted(tokens, secret):
     with pytest.raises(TokenError) as caught:
         tokens.install({"A": SECRETS["A"], "B": secret})

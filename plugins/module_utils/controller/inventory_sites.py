@@ -39,19 +39,20 @@ def inventory_sites(hostvars: Any, hosts: List[str]) -> Dict[str, List[Any]]:
     return {"trusted": list(trusted.values()), "revoked": list(revoked.values()), "revoked_hosts": revoked_hosts}
 
 
-def demand_server_sites(hostvars: Any, hosts: List[str]) -> Dict[str, Dict[str, Any]]:
-    """Return {"tokens": {site: token}, "lease_limits": {site: most leased jobs}}. Revoked sites have no token.
+def demand_server_sites(hostvars: Any, hosts: List[str]) -> Dict[str, Any]:
+    """Return {"tokens": {site: token}, "revoked": [site], "lease_limits": {site: most leased jobs}}.
 
     A site without entries has no limit. The limits are there because a stolen token must not reserve the whole demand.
     Raises InputError for invalid entries, or variables that cannot be read.
     """
-    revoked = inventory_sites(hostvars, hosts)["revoked_hosts"]
+    sites = inventory_sites(hostvars, hosts)
+    trusted = [site["site"] for site in sites["trusted"]]
     tokens: Dict[str, str] = {}
     limits: Dict[str, int] = {}
     for host in hosts:
         variables = hostvars[host]
         site = read_variables(host, variables, "glidein_site")[0] or host
-        if "glidein_demand_token" in variables and host not in revoked:
+        if "glidein_demand_token" in variables and host not in sites["revoked_hosts"]:
             tokens[str(site)] = str(read_variables(host, variables, "glidein_demand_token")[0] or "")
         names = ("glidein_deployment", "glidein_entries", "glidein_limits")
         deployment, entries, of_site = read_variables(host, variables, *names)
@@ -60,7 +61,8 @@ def demand_server_sites(hostvars: Any, hosts: List[str]) -> Dict[str, Dict[str, 
                 limits[site] = lease_limit(normalise_site(deployment or "glidein", site, entries, of_site))
             except InputError as error:
                 raise InputError(f"{host}: {error}") from error
-    return {"tokens": tokens, "lease_limits": limits}
+    revoked = [site["site"] for site in sites["revoked"] if site["site"] not in trusted]
+    return {"tokens": tokens, "revoked": revoked, "lease_limits": limits}
 
 
 def lease_limit(site: Dict[str, Any]) -> int:

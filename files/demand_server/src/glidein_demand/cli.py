@@ -242,8 +242,10 @@ def _parser() -> argparse.ArgumentParser:
     listing = _command(actions, "list", _token_list, "list the tokens")
     listing.add_argument("--json", action="store_true", help="print JSON")
     sync = _command(
-        actions, "sync", _token_sync, 'read {"site": "token"} from standard input, and install exactly these tokens'
-    )
+        actions, "sync", _token_sync,
+        'read {"site": "token"} from standard input, and install exactly these tokens; '
+        "null revokes a site's token, also one made by hand",
+    )  # fmt: skip
     limits = _command(
         commands, "lease-limits", _lease_limits,
         'read {"site": jobs} from standard input: the most jobs that each site may lease; no limit for other sites',

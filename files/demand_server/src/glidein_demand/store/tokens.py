@@ -59,21 +59,23 @@ class Tokens:
         return secret
 
     def install(
-        self, secrets: Mapping[str, str], kind: str = "site", origin: str | None = "role", check: bool = False
+        self, secrets: Mapping[str, str | None], kind: str = "site", origin: str | None = "role", check: bool = False
     ) -> dict[str, list[str]]:
         """Make the tokens of this kind and origin equal to `secrets` ({name: secret}); one transaction.
 
         Return {"created": [name], "changed": [name], "revoked": [name]}, sorted; with `check`, change nothing.
+        A name without secret (None) has no token of this kind afterwards, whatever its origin.
         A token of the same name and another origin is replaced ("changed"). Without an origin, no token is revoked,
         and one that has this secret and kind keeps its origin. Raise TokenError.
         """
-        wanted = wanted_digests(secrets)
+        wanted = wanted_digests({name: secret for name, secret in secrets.items() if secret is not None})
+        refused = frozenset(secrets) - frozenset(wanted)
         _check_kind(kind)
         if check:
             with self._db.read() as connection:
-                return changes(_rows_by_name(connection), wanted, kind, origin)
+                return changes(_rows_by_name(connection), wanted, kind, origin, refused)
         with self._db.begin() as connection:
-            found = changes(_rows_by_name(connection), wanted, kind, origin)
+            found = changes(_rows_by_name(connection), wanted, kind, origin, refused)
             connection.execute(delete(schema.token).where(schema.token.c.name.in_(found["revoked"] + found["changed"])))
             names = found["created"] + found["changed"]
             rows = [self._row(name, kind, origin or "command", wanted[name]) for name in names]
@@ -144,9 +146,16 @@ def digest(secret: str) -> str:
 
 
 def changes(
-    known: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, str], kind: str, origin: str | None
+    known: Mapping[str, Mapping[str, Any]],
+    wanted: Mapping[str, str],
+    kind: str,
+    origin: str | None,
+    refused: frozenset[str] = frozenset(),
 ) -> dict[str, list[str]]:
-    """Return the changes that install() makes. known: rows by name; wanted: {name: digest}. Raise TokenError."""
+    """Return the changes that install() makes. Raise TokenError.
+
+    known: rows by name; wanted: {name: digest}; refused: names that must have no token.
+    """
     same = {"kind": kind} if origin is None else {"kind": kind, "origin": origin}
     changed = [
         name
@@ -154,7 +163,11 @@ def changes(
         if name in known and {"digest": hashed, **same} != {key: known[name][key] for key in ("digest", *same)}
     ]
     others = {name: row for name, row in known.items() if name not in wanted}
-    revoked = [name for name, row in others.items() if origin and {key: row[key] for key in same} == same]
+    revoked = [
+        name
+        for name, row in others.items()
+        if (row["kind"] == kind if name in refused else origin and {key: row[key] for key in same} == same)
+    ]
     for name, row in others.items():
         if name not in revoked and row["digest"] in wanted.values():
             raise TokenError(f"{name} and another name have the same token; each name must have its own")

@@ -115,9 +115,10 @@ def test_the_demand_server_gets_tokens_and_limits_of_sites_or_an_error_that_name
         "b": {"glidein_demand_token": ""},
         "c": {},
         "r": {"glidein_demand_token": "of r", "glidein_revoked": True},
+        "former": {"glidein_site": "A", "glidein_revoked": True},
     }
     found = demand_server_sites(hosts, list(hosts))
-    assert found == {"tokens": {"A": "of A", "b": ""}, "lease_limits": {"A": 5}}
+    assert found == {"tokens": {"A": "of A", "b": ""}, "revoked": ["r"], "lease_limits": {"A": 5}}
     hosts["c"] = Unreadable("glidein_demand_token", {}, AnsibleVaultError("no secrets"))
     with pytest.raises(InputError, match="^c: glidein_demand_token: the vault that holds it cannot be decrypted"):
         demand_server_sites(hosts, list(hosts))
