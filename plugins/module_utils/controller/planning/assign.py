@@ -90,6 +90,7 @@ def subtract(
     """
     queued = list(queued) + [0] * (len(capacities) - len(queued))
     slots = [capacity.slots(number) for capacity, number in zip(capacities, queued)]
+    paths = [capacity.path for capacity in capacities]  # the innermost loop runs a million times in a large plan
     with_slots = {kind: sum(1 << index for index, one in enumerate(slots) if one[kind]) for kind in EXISTING}
     ranked = sorted(range(len(capacities)), key=lambda index: _rank(capacities[index], index))
     rank = {index: position for position, index in enumerate(ranked)}
@@ -102,11 +103,12 @@ def subtract(
             for index in sorted(indices(mask & with_slots[kind]), key=rank.__getitem__):
                 if not left and kind != OVERDUE:
                     break
-                path, here = capacities[index].path, job_class.at(capacities[index])
+                path, here = paths[index], job_class.at(capacities[index]) if job_class.variants else job_class
                 if kind == OVERDUE:
                     most = allowed.get(path, left + job_class.leased)
                 else:
-                    most = limits.most(here, min(left, allowed.get(path, left)))
+                    most = min(left, allowed.get(path, left))
+                    most = limits.most(here, most) if here.limits else most
                 placed, slots[index][kind] = fill(slots[index][kind], here, most)
                 if not placed:
                     continue
