@@ -66,8 +66,9 @@ def test_an_idle_job_becomes_a_glidein_and_runs_there(alice, server, slurm, cm, 
     assert alice.outputs(cluster) == ['slurm\n"slurm"']
 
 
-def test_explain_names_the_reason_of_a_job_that_no_glidein_will_run(alice):
+def test_explain_names_the_reason_of_a_job_that_no_glidein_will_run(alice, server):
     job = alice.submit(cpus=64)
+    server.wait_for_jobs(1)
     explained = playbook("explain", "-e", f"job={job}.0")
     assert explained.rc == 0, explained
     text = " ".join(explained.summary.split())
