@@ -61,7 +61,7 @@ PHYS = [accounting_group("group_phys", used=1.0), accounting_group("group_phys.s
         # A limit that is not configured has the default.
         ([licensed("large.one"), licensed("small.one")], read(), [(4, 1), (5, 0)]),
         ([licensed("nolic")], read(CONCURRENCY_LIMIT_DEFAULT="1"), [(1, 4)]),
-        # A ceiling counts cores; zero is a ceiling, and a negative one is none.
+        # A ceiling counts cores. Zero is a ceiling; a negative number means that there is no ceiling.
         ([group(5, cpus=3, first_job="1.0"), group(9, users={"bob@pool": 9}, first_job="2.0")],
          read(user("alice@pool", ceiling=10, used=2.0), user("bob@pool")), [(2, 3), (9, 0)]),
         ([group(5)], read(user("alice@pool", ceiling=0)), [(0, 5)]),

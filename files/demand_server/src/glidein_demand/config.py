@@ -49,7 +49,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ServerSettings(Section, frozen=True):
     """The section [server]."""
 
-    bind: Annotated[Word, Meta(description="an address of this host, or * for all of IPv4 and IPv6")] = "0.0.0.0"  # noqa: S104
+    bind: Annotated[Word, Meta(description="an address of this host, or * for all of IPv4 and IPv6")] = "0.0.0.0"  # noqa: S104 - sites send from other networks
     port: Port = 11001
     threads: Annotated[int, Meta(ge=1, le=256)] = 8
     reading: Annotated[Literal["open", "token"], Meta(description="'open' or 'token'")] = "open"

@@ -182,7 +182,7 @@ def _needs(group: Mapping[str, Any]) -> dict[tuple[str, str], float]:
 
 
 def _limit(limits: Limits, kind: str, name: str) -> Limit | None:
-    """Return a limit; None if there is none of this name."""
+    """Return the limit of this name, or None."""
     if kind != CONCURRENCY:
         return Limit(kind, name, *limits[kind][name]) if name in limits[kind] else None
     maxima = limits[CONCURRENCY]

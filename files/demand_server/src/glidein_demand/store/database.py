@@ -162,7 +162,7 @@ class Database:
         return found == metadata.tables.keys()
 
     def _identify(self) -> tuple[int, int] | None:
-        """Return the device and inode of the SQLite file; None if there is none."""
+        """Return the device and inode of the SQLite file; None without such a file."""
         try:
             status = self._file.stat() if self._file is not None else None
         except OSError:
