@@ -19,7 +19,7 @@ from glidein_demand.store.tokens import Token, Tokens
 
 from databases import NOW
 
-COMMAND = [sys.executable, "-m", "glidein_demand"]
+COMMAND = (sys.executable, "-m", "glidein_demand")
 # Only root may be able to read the tests' Python, so its modules are imported before root changes to another user.
 READ_AHEAD = (
     "import locale, os, sys; import sqlalchemy.dialects.sqlite, sqlite3;"

@@ -12,7 +12,7 @@ from conftest import NOW, slot
 from supply_ads import pool_of
 
 KEY = ("A", "q", "s")
-CYCLES = [NOW - 20, NOW - 80, NOW - 140]
+CYCLES = (NOW - 20, NOW - 80, NOW - 140)
 SEEN = NOW - 200
 
 

@@ -170,7 +170,7 @@ def read_pool(
     return Pool(
         groups=groups,
         idle=sum(group["count"] + (group.get("leased") or 0) for group in demand["groups"]),
-        idle_history=[(time_s, jobs) for time_s, jobs in supply.get("demand_history") or ()],
+        idle_history=list(supply.get("demand_history") or ()),
         reported_attributes=demand.get("attributes") or [],
         concurrency_limits=demand.get("concurrency_limits") or {"maxima": {}, "used": {}},
         silent_schedds=_silent_schedds(demand),
