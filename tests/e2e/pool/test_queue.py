@@ -44,7 +44,7 @@ NO_SLOT = 'MyType = "Query"\nTargetType = "Machine"\nRequirements = Name == "slo
 
 
 @pytest.fixture(scope="module")
-def second(cm):
+def second(cm, server):
     """Return the name of a second schedd, whose MAX_JOBS_RUNNING is 4; remove it afterwards, also from the server."""
     name = "second@"
     cm.check_output(f"install -d -o condor -g condor {SPOOL}")
@@ -55,6 +55,7 @@ def second(cm):
     cm.check_output(f"rm {SNIPPET}; condor_reconfig -master")
     wait_for("a pool with one schedd", lambda: name not in cm.check_output("condor_status -schedd -af Name"))
     cm.check_output(f"rm -rf {SPOOL}; systemctl restart glidein-demand")
+    wait_for("the demand server", server.answers)
 
 
 @pytest.fixture
