@@ -53,7 +53,7 @@ _MEASURED = frozenset(
     )
 )  # fmt: skip
 
-# Names that only jobs have, as in the plan (job_classes.py).
+# Names that only jobs have, as in the plan (planning/jobs.py).
 _OF_JOBS = re.compile(
     r"(?:committed|cron|cumulative|deferral|exit|hold|job(?!start)|last|machineattr|num(?!dynamic)|qdate|release|remote"
     r"|request|require|schedd|(?:clusterid|owner|procid|user)$)",

@@ -4,7 +4,7 @@
 
 The negotiator would pass over another glidein of the same entry and shape, too. slots.py detects such slots while
 they are registered. After an unused glidein has ended, the next plan would order another one. Therefore
-store/passed_over_groups.py stores the group, each time for longer.
+store/entries.py stores the group, each time for longer.
 
 A group was passed over at a glidein if the oldest job of each submitter and the glidein were idle since before the last
 three negotiation cycles. One stuck job therefore does not close its group for other users, and the first new job of a
