@@ -138,9 +138,8 @@ facts:
         {home: /home/pilot, home_free_mb: 10000, home_network: true,
          scratch: [{path: /scratch/pilot, variable: SCRATCH, free_mb: 900000, network: true}], modules: true,
          containers: {apptainer: 1.3.4}, cvmfs: [icecube.opensciencegrid.org],
-         python: [{path: /usr/bin/python3, version: 3.9.18}], proxies: {https_proxy: "http://proxy:3128"},
-         clock_offset_s: 0.4, connections: [{address: "cm.example.org:9618", error: ""}], os: Rocky Linux 9.4,
-         libc: "2.34", machine: x86_64}
+         proxies: {https_proxy: "http://proxy:3128"}, clock_offset_s: 0.4,
+         connections: [{address: "cm.example.org:9618", error: ""}]}
     gaps:
       description: The values that could not be read, each with C(what), C(command) and C(error).
       type: list

@@ -4,7 +4,6 @@
 """Facts of a login node other than its batch system: file systems, software, network, clock."""
 
 import os
-import platform
 import re
 import shutil
 import socket
@@ -32,8 +31,6 @@ _NETWORK_TYPE = re.compile(
 _AUTOFS = "autofs"
 _CVMFS_DIRECTORY = "/cvmfs/"
 
-_PYTHON = re.compile(r"python3(?:\.[0-9]{1,2})?\Z")
-_PLATFORM_PYTHON = "/usr/libexec/platform-python"  # of RHEL 8, which has no other by default
 _VERSION = re.compile(r"\b([0-9]+\.[0-9][\w.+-]*)")
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -60,7 +57,6 @@ class LoginNode:
         left_s = self._deadline - time.monotonic()
         connections = try_connections(connect, min(_STEP_TIMEOUT_S, max(0.1, left_s / 3)))
         free_mb, is_network = self._file_system("home", home)
-        libc, libc_version = platform.libc_ver()
         return {
             "home": home,
             "home_free_mb": free_mb,
@@ -69,12 +65,8 @@ class LoginNode:
             "modules": self._has_modules(),
             "containers": self._containers(),
             "cvmfs": cvmfs_repositories(self._mounts),
-            "python": self._pythons(),
             "proxies": proxies(self._environment),
             "connections": connections,
-            "os": os_name(_text("/etc/os-release")),
-            "libc": libc_version if libc == "glibc" else None,
-            "machine": platform.machine() or None,
         }
 
     def _file_system(self, what, path, is_gap=True):
@@ -115,17 +107,6 @@ class LoginNode:
             version = self._reader.read(f"version of {name}", [path, "--version"], parse_version)
             if version:
                 found[name] = version
-        return found
-
-    def _pythons(self):
-        found, seen = [], set()
-        for path in python_paths(self._environment.get("PATH", "")):
-            if os.path.realpath(path) in seen:
-                continue
-            seen.add(os.path.realpath(path))
-            version = self._reader.read(f"version of {path}", [path, "--version"], parse_version, is_gap=False)
-            if version:
-                found.append({"path": path, "version": version})
         return found
 
 
@@ -235,35 +216,12 @@ def cvmfs_repositories(mounts):
 # -- software ------------------------------------------------------------------------------------------------------
 
 
-def python_paths(path):
-    """Return the paths of all commands python3 and python3.N in the directories of a PATH."""
-    found = []
-    for directory in path.split(os.pathsep):
-        try:
-            names = sorted(name for name in os.listdir(directory or ".") if _PYTHON.match(name))
-        except OSError:
-            continue
-        found += [os.path.join(directory, name) for name in names]
-    found += [_PLATFORM_PYTHON]
-    return [each for each in found if os.path.isfile(each) and os.access(each, os.X_OK)]
-
-
 def parse_version(text):
     """Return the first version number of a text. Raises OutputError."""
     match = _VERSION.search(text)
     if not match:
         raise OutputError(f"no version number: {excerpt(text)}")
     return match.group(1)
-
-
-def os_name(os_release):
-    """Return name and version of the operating system of /etc/os-release, such as Rocky Linux 9.4; None without."""
-    values = {}
-    for line in os_release.splitlines():
-        name, unused, value = line.partition("=")
-        values[name.strip()] = value.strip().strip("\"'")
-    name = " ".join(part for part in (values.get("NAME"), values.get("VERSION_ID")) if part)
-    return name or values.get("PRETTY_NAME") or None
 
 
 # -- network -------------------------------------------------------------------------------------------------------

@@ -146,12 +146,8 @@ def test_a_hostile_login_node(evaluated, hostile):
         ],
         containers={"apptainer": hostile},
         cvmfs=[hostile],
-        python=[{"path": path, "version": hostile}],
         proxies={"https_proxy": f"http://{hostile}:3128", "no_proxy": hostile},
         connections=[{"address": "cm:9618", "error": hostile}],
-        os=hostile,
-        libc=hostile,
-        machine=hostile,
     )
     gaps = [{"what": hostile, "command": path, "error": hostile}]
     commands = {"sbatch": [path, hostile]}

@@ -111,6 +111,15 @@ def test_a_delegated_task_names_a_host_even_if_it_will_be_skipped(name, task):
     assert templar.template(trusted(task["delegate_to"])).strip()
 
 
+@pytest.mark.parametrize("is_by_ssh", [False, True])
+def test_only_a_gateway_with_a_schedd_needs_the_collector(is_by_ssh):
+    task = dict(TASKS)["roles/gateway/tasks/present.yml: Assert that the gateway's variables are valid"]
+    templar = Templar(loader=DataLoader(), variables={"glidein_gateway_ssh": is_by_ssh})
+    names = templar.template(trusted(task["glidein.ops.inventory_check"]["names"]))
+    assert ("glidein_collector" in names) != is_by_ssh
+    assert "glidein_site" in names
+
+
 def needs_linear(play):
     """Return whether a play has what the strategy `free` does not support."""
     tasks = list(tasks_of([play]))

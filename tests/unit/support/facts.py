@@ -50,13 +50,9 @@ def environment(**changes):
         "modules": False,
         "containers": {"apptainer": "1.3.4"},
         "cvmfs": [],
-        "python": [{"path": "/usr/bin/python3", "version": "3.9.18"}],
         "proxies": {},
         "clock_offset_s": 0.1,
         "connections": [],
-        "os": "Rocky Linux 9.4",
-        "libc": "2.34",
-        "machine": "x86_64",
     }
     return {**known, **changes}
 

@@ -16,8 +16,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import wr
 from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
 
-# Times in epoch seconds. told: whether a notification of the loss was sent; tried: when that failed; refused: when
-# stored answers did not lead to a session.
+# Times in epoch seconds. told: whether a notification of the loss was sent; tried: when the last one was attempted;
+# refused: when stored answers did not lead to a session.
 Record = Dict[str, Any]
 _NEW: Record = {"opened": None, "seen": None, "lost": None, "told": False, "tried": None, "refused": None}
 

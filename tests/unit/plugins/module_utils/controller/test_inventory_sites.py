@@ -23,11 +23,12 @@ def test_sites_have_a_name_and_a_credential():
         "a": {"glidein_site": "alpha"},
         "b": {"glidein_credential": "pool_password"},
         "c": {"glidein_site": "gamma", "glidein_revoked": True, "glidein_credential_file": "/token"},
-        "twin": {"glidein_site": "alpha"},
+        # The last host of a site decides.
+        "twin": {"glidein_site": "alpha", "glidein_credential": "pool_password"},
     }
     assert inventory_sites(hostvars, list(hostvars)) == {
         "trusted": [
-            {"site": "alpha", "credential": "token", "supplied": False},
+            {"site": "alpha", "credential": "pool_password", "supplied": False},
             {"site": "b", "credential": "pool_password", "supplied": False},
         ],
         "revoked": [{"site": "gamma", "credential": "token", "supplied": True}],

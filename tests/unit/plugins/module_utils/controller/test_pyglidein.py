@@ -33,6 +33,7 @@ scheduler = SLURM
 [SubmitFile]
 local_dir = /tmp
 """
+WHOLE_NODE = "whole_node = True\nwhole_node_cpus = 8\nwhole_node_memory = 9000\nwhole_node_disk = 900\n"
 
 
 class Loader(yaml.SafeLoader):
@@ -269,10 +270,8 @@ def test_options_of_the_batch_system_are_read(cluster, header, key, value):
 
 
 def test_exclusive_nodes_and_kinds_of_gpus_belong_to_the_shape():
-    size = "whole_node = True\nwhole_node_cpus = 8\nwhole_node_memory = 9000\nwhole_node_disk = 900\n"
-    shape = entry(size + "whole_node_gpus = 2\nsubmit_command = sbatch --exclusive --gres=gpu:p100:2\n")["shapes"][
-        "node"
-    ]
+    options = f"{WHOLE_NODE}whole_node_gpus = 2\nsubmit_command = sbatch --exclusive --gres=gpu:p100:2\n"
+    shape = entry(options)["shapes"]["node"]
     assert (shape["whole_node"], shape["gpus"], shape["gpu_type"], shape["min_disk_mb"]) == (True, 2, "p100", 900)
 
 
@@ -292,6 +291,21 @@ def test_exclusive_nodes_and_kinds_of_gpus_belong_to_the_shape():
         ("/tmp", "/tmp\ncustom_footer = x", "line 8: custom_footer: x"),  # noqa: S108
         ("/tmp", "/tmp\ncustom_middle = A='x", "line 8: custom_middle: A='x"),  # noqa: S108
         ("= A", "= A\n[Mode]\ndryrun = True", "line 4: dryrun: True"),
+        (
+            "SLURM\n[SubmitFile]",
+            "LSF\n[SubmitFile]\nmem_scale = 2",
+            "line 7: mem_scale: 2: not 1, 0.001 or 0.000001; see resources.memory_unit",
+        ),
+        (
+            "[SubmitFile]",
+            "[CustomEnv]\nRETIRETIME = 72000\n[SubmitFile]",
+            "line 7: RETIRETIME: 72000: not less than the walltime, 20h",
+        ),
+        (
+            "SLURM\n",
+            f"SLURM\n{WHOLE_NODE}whole_node_gpus = 1\nsubmit_command = sbatch --gres=gpu:2\n",
+            "line 11: submit_command: it requests 2 GPUs, but whole_node_gpus is 1, which is used",
+        ),
     ],
 )
 def test_what_has_no_counterpart_is_a_comment_with_its_line(old, new, line):

@@ -187,6 +187,12 @@ def test_nodes_with_gpus_also_serve_other_jobs_if_nothing_else_does():
     assert "gpus" not in found["shapes"]["whole"]
     chosen = proposed(queue("a100", ON_GPUS), queue("batch", group(64)), gpu_request="gres")
     assert chosen.entries["a100"]["accept"] == {"gpus": {"min": 1}}
+    whole = entry(queue("batch", group(), ON_GPUS, whole_nodes=True), gpu_request="gres")["shapes"]
+    assert {name: shape.get("gpus") for name, shape in whole.items()} == {"node": None, "gpu-node": 2}
+
+
+def test_queues_whose_names_make_the_same_name_of_an_entry_have_different_entries():
+    assert list(proposed(queue("a+b"), queue("a=b", group(8))).entries) == ["a-b", "a-b-2"]
 
 
 def test_the_constraint_names_the_nodes_with_outbound_network():
