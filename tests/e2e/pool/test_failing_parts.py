@@ -20,11 +20,6 @@ def queued(slurm):
     return len(slurm.check_output("squeue -h -r -u glidein").splitlines())
 
 
-def test_the_run_ends_with_an_error_on_request(more_sites):
-    inventory = more_sites({"unreachable": {"glidein_entries": entries()}})
-    assert playbook("cycle", "-e", "glidein_fail_on_error=true", inventory=inventory).rc != 0
-
-
 @pytest.fixture(scope="module")
 def refused_site(tmp_path_factory):
     """Return a function that returns the inventories with a second, deployed site on the lab's login node."""
@@ -37,20 +32,13 @@ def refused_site(tmp_path_factory):
     return inventories
 
 
-@pytest.mark.parametrize(
-    "settings, said",
-    [
-        ({"account": "nobody"}, "Invalid account or account/partition combination specified"),
-        ({"queue": "closed"}, "Required partition not available (inactive or drain)"),
-    ],
-)
-def test_a_refused_submission_is_shown_with_its_command(alice, server, slurm, refused_site, settings, said):
+def test_a_refused_submission_is_shown_with_its_command(alice, server, slurm, refused_site):
     alice.submit()
     server.wait_for_jobs(1)
-    cycle = playbook("cycle", inventory=refused_site(**settings))
+    cycle = playbook("cycle", inventory=refused_site(account="nobody"))
     assert cycle.rc == 0, cycle
     problems = " ".join(cycle.summary.split("PROBLEMS")[1].split())
-    assert said in problems
+    assert "Invalid account or account/partition combination specified" in problems
     assert "sbatch --parsable --array=1-1" in problems
     assert queued(slurm) == 0  # the refused entry has the higher priority; no other entry gets the same job
 
@@ -106,28 +94,3 @@ def test_nothing_is_submitted_without_the_demand_server(alice, server, slurm, cm
     assert cycle.rc == 2, cycle
     assert "no demand, so nothing was changed" in cycle.summary
     assert queued(slurm) == 0
-
-
-@pytest.mark.parametrize(
-    "variables, said",
-    [
-        ({"glidein_scheduler": "slrum"}, "glidein_scheduler: 'slrum' is invalid; expected "),
-        ({"glidein_entries": {}}, "glidein_entries: missing"),
-        ({"glidein_limts": {"total": 1}}, "glidein_limts: unknown variable (did you mean 'glidein_limits'?)"),
-        ({"glidein_profile": "psc-bridges2"}, "glidein_profile: only discovery reads profiles. Run `ansible-playbook"),
-        (
-            {"glidein_entries": {"cpu": {**ENTRY, "limits": {"total": -1}}}},
-            "glidein_entries.cpu.limits.total: -1 is invalid",
-        ),
-        (
-            {"glidein_entries": {"cpu": {**ENTRY, "walltime": "2 fortnights"}}},
-            "glidein_entries.cpu.walltime: '2 fortnights'",
-        ),
-    ],
-)
-def test_an_invalid_variable_ends_the_deployment_before_any_change(more_sites, variables, said):
-    inventory = more_sites({"wrong": {"ansible_host": "slurm", "glidein_entries": entries(), **variables}})
-    deploy = playbook("deploy", inventory=inventory)
-    assert deploy.rc != 0
-    assert said in " ".join(deploy.output.split())
-    assert "cm" not in deploy.recap
