@@ -6,6 +6,7 @@
 import base64
 import json
 
+import pytest
 from ansible_collections.glidein.ops.tests.playbooks.ansible_runs import run_playbook
 
 SITE = {
@@ -59,6 +60,18 @@ def test_the_invalid_variables_of_all_hosts_are_named_before_the_first_change(tm
     assert "b_good: " not in text, output
     assert claims not in text
     assert "PLAY [Configure the pool" not in output
+
+
+@pytest.mark.parametrize(("playbook", "groups"), [("deploy", 3), ("revoke", 2), ("renew", 1)])
+def test_a_run_without_a_host_is_an_error(tmp_path, playbook, groups):
+    folder = tmp_path / "inventory"
+    folder.mkdir()
+    (folder / "hosts.json").write_text(json.dumps({"glidein_site": {"hosts": {"a": SITE}}}))
+    status, output = run_playbook(f"glidein.ops.{playbook}", "-i", str(folder), folder=folder)
+    assert status != 0, output
+    text = " ".join(output.split())
+    assert "whose groups are all, ungrouped, glidein_site." in text, output
+    assert text.partition("No host of this run is in the group ")[2].partition(".")[0].count("glidein_") == groups
 
 
 def test_a_site_without_a_token_of_the_demand_server_is_named(tmp_path):

@@ -108,7 +108,9 @@ class Scheduler(abc.ABC):
     # Pattern of the submitting command's error if the request was sent and the answer was lost: the batch system may
     # have accepted it.
     answer_lost_pattern = None
-    # Pattern of the cancelling command's line for a job that had ended before. The command processes the other ids.
+    # Patterns of the cancelling command's own lines (others are notices of the site), and of its line for a job that
+    # had ended before. The command processes the other ids.
+    cancel_pattern = None
     ended_pattern = None
     # Pattern of the submitting command's error for an array with too many tasks, or a user with too many jobs.
     too_many_pattern = None
@@ -391,7 +393,7 @@ class Scheduler(abc.ABC):
 
     def had_ended(self, error):
         """Return whether a cancelling command failed (CommandError) only because jobs had ended before."""
-        lines = [line.strip() for line in error.stderr.splitlines() if line.strip()]
+        lines = [line for line in map(str.strip, error.stderr.splitlines()) if self.cancel_pattern.search(line)]
         return bool(lines) and all(map(self.ended_pattern.match, lines))
 
     def cancel(self, user, ids, running=False):

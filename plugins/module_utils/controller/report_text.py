@@ -6,6 +6,8 @@
 import textwrap
 from typing import Any, Iterable, List, Optional, Sequence, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
+
 WIDTH = 100
 # The first columns of a table are names of up to 64 characters each. They share the width that the numbers leave.
 # Numbers of 8 characters everywhere, and SUBMITTED with a job id, leave 4 for each name.
@@ -72,9 +74,9 @@ def wrap(text: Any, indent: str) -> List[str]:
 
 
 def one_line(text: Any) -> str:
-    """Return a text of any origin in one line, printable, of at most _MAX_TEXT_LENGTH characters."""
-    line = " ".join(str(text).split())
-    return cut("".join(character if character.isprintable() else "?" for character in line), _MAX_TEXT_LENGTH)
+    """Return a text of any origin in one line, printable, of at most _MAX_TEXT_LENGTH characters: see excerpt."""
+    line = excerpt(str(text), _MAX_TEXT_LENGTH)
+    return "".join(character if character.isprintable() else "?" for character in line)
 
 
 def listed(texts: Iterable[str], most: int = 3) -> str:

@@ -14,6 +14,7 @@ import sys
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import read_or_none, write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 
 # Exit statuses beside those of ansible-playbook. 74 is EX_IOERR, 124 that of timeout(1).
 INVENTORY = 74
@@ -78,8 +79,8 @@ class Run:
             "end_s": round(end_s, 3),
             "seconds": round(end_s - self.start_s, 1),
             "exit_status": status,
-            "message": self.message(status)[:_MAX_MESSAGE],
-            "failed": [dict(each, msg=each["msg"][:_MAX_MESSAGE]) for each in failed],
+            "message": _shortened(self.message(status)),
+            "failed": [dict(each, msg=_shortened(each["msg"])) for each in failed],
             "failed_hosts": sorted({each["host"] for each in failed}),
             "cycle": cycle,
             "inventory": {"commit": self.commit or None, "error": self.problem or None},
@@ -104,6 +105,10 @@ class Run:
         except ValueError:
             return {}
         return found if isinstance(found, dict) else {}
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_MESSAGE else excerpt(text, _MAX_MESSAGE)
 
 
 def utc(seconds: float) -> str:

@@ -135,5 +135,18 @@ def test_plays_that_need_the_strategy_linear_ask_for_it():
     assert not [name for name, task in of_roles if task.get("run_once") or ADD_HOST in task]
 
 
+def test_a_run_without_a_host_ends_with_an_error():
+    # Ansible itself ends it without one: a misspelt group would look like a success.
+    playbooks = {path.name: items for path, items in LOADED.items() if path.parent == ROOT / "playbooks"}
+    key = "ansible.builtin.import_playbook"
+    imported = {name: [item.get(key) for item in items] for name, items in playbooks.items()}
+    assert {name for name, paths in imported.items() if paths[0] != "imported/hosts_exist.yml"} == {
+        *("awx.yml", "migrate.yml"),  # for localhost
+        *("discover.yml", "login.yml", "logout.yml"),  # for any host
+        "explain.yml",
+    }
+    assert "status.yml" in imported["explain.yml"]
+
+
 def test_no_path_depends_on_the_callers_environment():
     assert not [path for path in FILES if "'PWD'" in path.read_text(encoding="utf-8")]

@@ -116,6 +116,8 @@ class GridEngine(Scheduler):
         r"only [0-9]+ (?:tasks|jobs) are allowed|more than [0-9]+ tasks|maximum number of jobs", re.I
     )
 
+    cancel_pattern = re.compile(r'\bjob(?:-array task)? "?[0-9]|^(?:critical )?error|^unable', re.IGNORECASE)
+
     # Letters of qstat's state. Those of suspension take precedence.
     letters_of_suspension = "sST"
     letters_of_others = "dEhqwrtRz"
@@ -341,7 +343,7 @@ class GridEngine(Scheduler):
 
     def had_ended(self, error):
         # qdel reports each job on its standard output, and processes all of them.
-        lines = (error.stdout + error.stderr).splitlines()
+        lines = [line for line in (error.stdout + error.stderr).splitlines() if self.cancel_pattern.search(line)]
         return any(map(_GONE.search, lines)) and all(_GONE.search(line) or _DELETED.search(line) for line in lines)
 
 

@@ -267,7 +267,7 @@ _VERSION = re.compile(r"^(?:SGE|UGE|AGE|OGS/GE|GE|OGE)[ -]?([0-9]\S*)", re.MULTI
 _FIELD = re.compile(r"^([A-Za-z][A-Za-z0-9_.]*)(?:\s+(.*))?\Z")
 _OVERRIDE = re.compile(r"\[([^\[\]=]+)=([^\[\]]*)\]")
 _HOSTS = re.compile(r"<qhost\b.*</qhost>", re.DOTALL)
-_NAME = re.compile(r"^[^\s/]+\Z")
+_NAME = re.compile(r"^\w[\w.+-]*\Z")
 
 
 def parse_version(text):

@@ -66,7 +66,6 @@ _ATTRIBUTES = (
     "HoldReason",
     "LastRejMatchReason",
 )
-_NONE_MATCHED = re.compile(r"^Couldn't find/remove all jobs matching constraint \(")
 
 # A line of a submit description: a command or, after + or MY., an attribute. Other lines (queue, include, if, use, @=,
 # comments) are refused.
@@ -137,6 +136,9 @@ class HTCondor(Scheduler):
     too_many_pattern = re.compile(
         r"MAX_JOBS_(?:PER_SUBMISSION|PER_OWNER|SUBMITTED)|exceed.* number of jobs", re.IGNORECASE
     )
+    # The same line is printed if no job matched and if the constraint is invalid, then after another line.
+    cancel_pattern = re.compile(r"^(?:Couldn't |ERROR|condor_rm: |[A-Za-z]+:[:0-9])")
+    ended_pattern = re.compile(r"^Couldn't find/remove all jobs matching constraint \(")
     # blahp's script for HTCondor takes the queue as the name of a schedd.
     blahp = Blahp("condor", ("memory", "cores", "gpus"), ())
     grace_s = 120  # JobMaxVacateTime, which the description sets; a machine's MachineMaxVacateTime (600) may be less
@@ -362,11 +364,6 @@ class HTCondor(Scheduler):
         )
         states = "" if running else f" && (JobStatus == {_IDLE} || JobStatus == {_HELD})"
         return self.argv["condor_rm"] + ["-constraint", f"Owner == {classad_literal(user)}{states} && ({meant})"]
-
-    def had_ended(self, error):
-        # The same line is printed if no job matched and if the constraint is invalid, then after another line.
-        lines = [line for line in error.stderr.splitlines() if line.strip()]
-        return len(lines) == 1 and bool(_NONE_MATCHED.match(lines[0]))
 
 
 def _requirements_of(directive):

@@ -38,9 +38,8 @@ _LIMITS = ("MAX_JOBS_SUBMITTED", "MAX_JOBS_PER_OWNER", "MAX_JOBS_PER_SUBMISSION"
 # States of a slot whose policy refuses jobs, or that an administrator drains.
 _UNUSABLE = ("Owner", "Drained", "Delete", "Shutdown")
 _VERSION = re.compile(r"^\$CondorVersion: ([0-9]\S*)", re.MULTILINE)
-_NUMBER = re.compile(r"^[0-9]{1,10}\Z")
-# The default of MAX_JOBS_RUNNING.
-_MINIMUM = re.compile(r"^MIN\(\{ *([0-9]{1,10}) *, *([0-9]{1,10}) *\}\)\Z", re.IGNORECASE)
+# MIN is the default of MAX_JOBS_RUNNING.
+_LIMIT = re.compile(r"^(?:[0-9]{1,10}|MIN\(\{ *[0-9]{1,10} *, *[0-9]{1,10} *\}\)|Not defined)\Z", re.IGNORECASE)
 _INFINITE = 2**31 - 1
 
 
@@ -80,7 +79,7 @@ def parse_version(text):
 def parse_name(text):
     """Return the first collector of COLLECTOR_HOST without its port. Raises OutputError."""
     match = re.match(r"^([A-Za-z0-9][A-Za-z0-9.-]*)", text)
-    if not match or text.startswith("Not defined"):
+    if not match or text.startswith("Not defined") or "\n" in text.strip():
         raise OutputError(f"invalid output of condor_config_val COLLECTOR_HOST: {excerpt(text)!r}")
     return match.group(1)
 
@@ -124,19 +123,15 @@ def _amount(ad, name):
 
 def parse_limits(text):
     """Return the numbers that condor_config_val prints for _LIMITS, None: not limited. Raises OutputError."""
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    lines = [line for line in map(str.strip, text.split("\n")) if _LIMIT.match(line)]
     if len(lines) != len(_LIMITS):
-        raise OutputError(f"invalid output of condor_config_val: {excerpt(text)!r}; expected {len(_LIMITS)} lines")
+        expected = f"{len(_LIMITS)} lines, each with a number or `Not defined`"
+        raise OutputError(f"invalid output of condor_config_val: {excerpt(text)!r}; expected {expected}")
     return tuple(map(_limit, lines))
 
 
 def _limit(text):
-    match = _MINIMUM.match(text)
-    numbers = list(map(int, match.groups())) if match else []
-    if _NUMBER.match(text):
-        numbers = [int(text)]
-    if not numbers and text != "Not defined":
-        raise OutputError(f"invalid line of condor_config_val: {excerpt(text)!r}; expected a number")
+    numbers = list(map(int, re.findall("[0-9]+", text)))
     return min(numbers) if numbers and min(numbers) < _INFINITE else None
 
 

@@ -165,6 +165,7 @@ class Lsf(Scheduler):
         r"sending/receiving a message|timed? ?out|not responding|connection reset|broken pipe|protocol error",
         re.IGNORECASE,
     )
+    cancel_pattern = re.compile(r"^Job <")
     ended_pattern = re.compile(
         r"^Job <[0-9]+(?:\[[0-9]+\])?>: (?:Job has already finished|No matching job found|Operation is in progress)\Z"
     )

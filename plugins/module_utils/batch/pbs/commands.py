@@ -90,6 +90,7 @@ class Pbs(Scheduler):
         r"|would exceed .*per-(?:user|group|project) limit",
         re.IGNORECASE,
     )
+    cancel_pattern = re.compile(r"^qdel: ")
     # Options of qsub for an array job, before its indices.
     array_options = ()
     # Valid constraints and GPU types: without characters that would begin another resource or another chunk of nodes.

@@ -127,6 +127,7 @@ class Slurm(Scheduler):
     answer_lost_pattern = re.compile(
         r"timed out|zero bytes|connection reset|transport endpoint|broken pipe", re.IGNORECASE
     )
+    cancel_pattern = re.compile(r"^scancel: ")
     ended_pattern = re.compile(r"^scancel: error: .*Invalid job id specified\Z")
     # MaxArraySize; MaxSubmitJobs of associations and QOS; MaxJobCount. Some of these are also reported for one job.
     too_many_pattern = re.compile(

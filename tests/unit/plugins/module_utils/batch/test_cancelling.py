@@ -7,7 +7,10 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import (
+    FILTER,
     LISTINGS,
+    LSF_RETRIES,
+    NOTICE,
     OURS,
     answering,
     listing,
@@ -124,6 +127,19 @@ def test_cancelling_a_job_that_has_ended_is_not_an_error(kind, error):
 def test_cancelling_that_fails_is_an_error(kind, error):
     with pytest.raises(CommandError):
         answering(kind, error).cancel("me", ["9.7"], running=True)
+
+
+@pytest.mark.parametrize("kind", sorted(ENDED))
+@pytest.mark.parametrize("notice", [FILTER, NOTICE, LSF_RETRIES])
+def test_text_around_the_messages_of_the_cancelling_command_changes_nothing(kind, notice):
+    def noisy(error):
+        return refused(notice + error.stderr + notice, error.rc, notice + error.stdout + notice)
+
+    for error in ENDED[kind]:
+        assert answering(kind, noisy(error)).cancel("me", ["9.7"], running=True) == ["9.7"]
+    for error in FAILED[kind]:
+        with pytest.raises(CommandError):
+            answering(kind, noisy(error)).cancel("me", ["9.7"], running=True)
 
 
 @pytest.mark.parametrize("kind", sorted(ENDED))

@@ -73,6 +73,7 @@ def test_a_pool_without_machines_has_no_nodes():
     [
         (htcondor.parse_version, "23.9.6\n"),
         (htcondor.parse_name, "Not defined: COLLECTOR_HOST\n"),
+        (htcondor.parse_name, "Welcome\ncm.example.org\n"),
         (htcondor.parse_slots, "[{"),
         (htcondor.parse_slots, "[[]]"),
         (htcondor.parse_slots, '{"Cpus": 1}'),
