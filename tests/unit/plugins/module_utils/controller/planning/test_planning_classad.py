@@ -127,6 +127,8 @@ MACHINES = [
     # Of earlier glideins, unless they are sizes; overridden by the entry.
     ("HAS_CVMFS", {"sample": {"HAS_CVMFS": True, "Cpus": 64}}, None),
     ("TARGET.Cpus > 1", {"sample": {"HAS_CVMFS": True, "Cpus": 64}}, ""),
+    # Of the node, not of the glidein.
+    ("DetectedCpus > 8 && TARGET.DetectedMemory > 9000", {"sample": {"DetectedCpus": 9, "DetectedMemory": 9001}}, None),
     ("HAS_CVMFS", {"sample": {"HAS_CVMFS": True}, "machine": {"HAS_CVMFS": False}}, ""),
     ('Arch == "aarch64"', {"machine": {"Arch": "aarch64"}}, None),
     ("TARGET.HAS_CVMFS", {"sample": SAMPLE},
