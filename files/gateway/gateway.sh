@@ -368,9 +368,15 @@ queue() {
 unfinished() {
     # The queue of a stopped gateway cannot be read.
     [ -n "$(processes)" ] || { echo 0; return; }
-    found=$(queue -constraint "($not_copied) && (JobStatus =?= 1 || JobStatus =?= 2 || JobStatus =?= 6)" -af ClusterId) ||
-        fail "the queue cannot be read: restart the gateway with '$dir/gateway restart', or give up its jobs with" \
-            "'$dir/gateway stop REASON'"
+    counted="($not_copied) && (JobStatus =?= 1 || JobStatus =?= 2 || JobStatus =?= 6)"
+    tries=0
+    until found=$(queue -constraint "$counted" -af ClusterId); do
+        [ $tries -lt 5 ] ||
+            fail "the queue cannot be read: restart the gateway with '$dir/gateway restart', or give up its jobs with" \
+                "'$dir/gateway stop REASON'"
+        sleep 1 # a gateway that has just started
+        tries=$((tries + 1))
+    done
     echo "$found" | awk 'NF { n++ } END { print n + 0 }'
 }
 
