@@ -18,7 +18,7 @@
 #   gateway status                prints lines NAME VALUE; an unknown value has no line
 #   gateway attributes SECONDS    prints the number of jobs as ClassAd attributes, cancels untracked batch jobs, stops
 #                                 the gateway if its queue has been empty for so long (0: never)
-#   gateway unfinished            prints the number of jobs that are queued or running
+#   gateway unfinished            prints the number of jobs that are queued or running; 0 if the gateway is stopped
 #   gateway cancel                cancels all jobs and waits until the batch system has done so
 #   gateway check                 fails with HTCondor's message if it refuses the routes of a condor_config, which is read
 #                                 from standard input
@@ -366,7 +366,18 @@ queue() {
 
 # A job that has completed waits until the access point has fetched its output.
 unfinished() {
-    queue -constraint "($not_copied) && (JobStatus =?= 1 || JobStatus =?= 2 || JobStatus =?= 6)" -af ClusterId
+    # The queue of a stopped gateway cannot be read.
+    [ -n "$(processes)" ] || { echo 0; return; }
+    counted="($not_copied) && (JobStatus =?= 1 || JobStatus =?= 2 || JobStatus =?= 6)"
+    tries=0
+    until found=$(queue -constraint "$counted" -af ClusterId); do
+        [ $tries -lt 5 ] ||
+            fail "the queue cannot be read: restart the gateway with '$dir/gateway restart', or give up its jobs with" \
+                "'$dir/gateway stop REASON'"
+        sleep 1 # a gateway that has just started
+        tries=$((tries + 1))
+    done
+    echo "$found" | awk 'NF { n++ } END { print n + 0 }'
 }
 
 # The schedd's ad does not count jobs of the grid universe. The schedd adds this output to its ad.
@@ -408,7 +419,9 @@ cancel_untracked() {
         echo "$jobs" | awk -v id="$id" -v place="$place" '
             { n = split($0, word, " "); has_id = match($0, "slurm/[0-9]+/" id "(@[^ ]*)? ") }
             has_id || (word[n - 1] == "false" && word[n] == place && $0 !~ /slurm\/[0-9]+\/[0-9]+/) { found = 1 }
-            END { exit !found }' && continue
+            END { exit !found }'
+        # Any status other than 1 does not mean that the job was not found.
+        [ $? -eq 1 ] || continue
         timeout 20 "${squeue%/squeue}/scancel" "$id" || continue
         echo "$(date -u '+%F %T') cancelled the untracked job $id of $place"
     done
@@ -460,11 +473,11 @@ status() {
 
 cancel() {
     tool timeout 20 "$dir/release/bin/condor_rm" -all >/dev/null 2>&1
-    tries=0
-    while [ -n "$(queue -constraint 'JobStatus =!= 4' -af ClusterId)" ]; do
-        [ $tries -lt 90 ] || fail "jobs are still in the queue after 90 s: $(queue -totals | tail -n 1)"
+    until=$(($(date +%s) + 90))
+    # A schedd that removes many jobs may not answer.
+    until left=$(queue -constraint 'JobStatus =!= 4' -af ClusterId) && [ -z "$left" ]; do
+        [ "$(date +%s)" -lt "$until" ] || fail "jobs are still in the queue after 90 s: $(queue -totals | tail -n 1)"
         sleep 1
-        tries=$((tries + 1))
     done
 }
 
@@ -568,7 +581,7 @@ unfinished)
     if $by_ssh; then
         sandboxes
     else
-        unfinished | wc -l
+        unfinished
     fi
     ;;
 cancel) cancel ;;

@@ -63,8 +63,13 @@ error = error
 should_transfer_files = yes
 queue
 END
-    job=$(timeout 60 condor_submit -remote "gateway-$site@" -pool "$collector" -spool -terse renew.sub)
-    job=${job%% *}
+    submitted=$(timeout 60 condor_submit -remote "gateway-$site@" -pool "$collector" -spool -terse renew.sub)
+    # A wrapper of condor_submit may print other lines, too.
+    job=$(echo "$submitted" | sed -n 's/^\([0-9][0-9]*\.[0-9][0-9]*\) - [0-9.]*$/\1/p')
+    if [ -z "$job" ]; then
+        echo "condor_submit printed no id of a job: $submitted" >&2
+        exit 1
+    fi
     tries=0
     until [ "$(timeout 20 condor_q -name "gateway-$site@" -pool "$collector" "$job" -af JobStatus)" = 4 ]; do
         [ $tries -lt 30 ] || break

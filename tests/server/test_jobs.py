@@ -182,11 +182,15 @@ GPU_REQUIREMENTS = "Requirements = countMatches(MY.RequireGPUs, TARGET.Available
                         "TARGET.PYGLIDEIN_TIME_TO_LIVE)"}),
         ("Requirements = Waited > 5; Waited = time() - QDate; QDate = 7;", {"QDate": 7}, {"Waited": "time() - QDate"}),
         ("Requirements = Fits; Fits = Microarch == Want; Want = 3;", {"Want": 3}, {"Fits": "Microarch == Want"}),
+        # Values that are no scalars and no lists of scalars.
+        ('Requirements = member(TARGET.GLIDEIN_Site, Sites); Sites = split("A B");', {}, {"Sites": 'split("A B")'}),
+        ('Requirements = member(TARGET.GLIDEIN_Site, Sites); Sites = {First, "B"}; First = "A";',
+         {"First": "A"}, {"Sites": '{ First, "B" }'}),
         ('ConcurrencyLimits = strcat("swx ", TARGET.NETWORK);', {},
          {"ConcurrencyLimits": 'strcat("swx ",TARGET.NETWORK)'}),
     ],
     ids=["requirements", "list", "gpus", "gpu memory", "my", "measured", "not measured yet", "request", "requests",
-         "no gpus", "gpus unstated", "owner", "machine", "time", "machine, no scope", "limit"],
+         "no gpus", "gpus unstated", "owner", "machine", "time", "machine, no scope", "function", "items", "limit"],
 )  # fmt: skip
 def test_a_group_has_all_that_its_conditions_reach(ad, attributes, expressions):
     found = only_group(job_row(ad))

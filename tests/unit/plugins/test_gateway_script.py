@@ -382,6 +382,19 @@ def test_a_queue_that_cannot_be_read_is_not_an_empty_one(gateway):
     gateway("attributes", "1", rc=1)
     assert not (gateway.dir / "idle").exists()
     assert gateway.state()["state"] == "unresponsive"
+    assert "the queue cannot be read: restart the gateway" in gateway("unfinished", rc=1)
+    gateway("stop", "its jobs are given up")
+    assert gateway("unfinished").strip() == "0"
+
+
+def test_jobs_are_cancelled_when_the_queue_was_read_and_is_empty(gateway):
+    """Use a schedd that does not answer at first, because it removes jobs."""
+    reads = gateway.dir / "reads"
+    write_program(gateway.dir / "release/bin/condor_rm", "#!/bin/sh\n")
+    answers = "case $(wc -l <{0}) in 1) exit 1 ;; 2) echo 7 ;; esac".format(reads)
+    write_program(gateway.dir / "release/bin/condor_q", f"#!/bin/sh\necho >>{reads}\n{answers}\n")
+    gateway("cancel")
+    assert len(reads.read_text().splitlines()) == 3
 
 
 def cancelled(gateway, squeue, condor_q):
@@ -420,10 +433,13 @@ def test_only_untracked_batch_jobs_in_the_spool_are_cancelled(gateway):
     assert f"cancelled the untracked job 2 of {batch[2]}" in (gateway.dir / "gateway.log").read_text()
 
 
-@pytest.mark.parametrize("broken", ["squeue", "condor_q"])
+@pytest.mark.parametrize("broken", ["squeue", "condor_q", "awk"])
 def test_no_batch_job_is_cancelled_if_a_list_cannot_be_read(gateway, broken):
     lists = {"squeue": f"echo 2 {gateway.dir}/local/spool/2\n", "condor_q": "true\n"}
-    assert cancelled(gateway, **{**lists, broken: "exit 1\n"}) == []
+    if broken == "awk":
+        # As on a login node on which the user's process limit is reached.
+        write_program(gateway.home / "bin/awk", "#!/bin/sh\nexit 2\n")
+    assert cancelled(gateway, **{**lists, **({broken: "exit 1\n"} if broken in lists else {})}) == []
 
 
 @pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="no /dev/full")

@@ -14,7 +14,8 @@ from ansible_collections.glidein.ops.tests.unit.support.programs import run_prog
 
 ROOT = pathlib.Path(__file__).parents[3]
 CONDOR = {
-    "condor_submit": "cat renew.sub renew.sh >&2; sh renew.sh <pool >token 2>error; echo '7.0 - 7.0'",
+    # It is a wrapper that greets.
+    "condor_submit": "cat renew.sub renew.sh >&2; sh renew.sh <pool >token 2>error; echo Welcome; echo '7.0 - 7.0'",
     "condor_q": "echo 4",
     "condor_transfer_data": "true",
     "condor_rm": "true",
@@ -131,3 +132,5 @@ def test_without_a_token_of_the_gateway_nothing_is_stored(submitter):
     submitter.command("condor_submit", "echo 'no gateway program' >error; echo '7.0 - 7.0'")
     assert submitter.renew(rc=1)[1] == "no gateway program\njob 7.0 of the gateway printed no token\n"
     assert submitter.token.read_text() == "one"
+    submitter.command("condor_submit", "echo Welcome")
+    assert submitter.renew(rc=1)[1] == "condor_submit printed no id of a job: Welcome\n"

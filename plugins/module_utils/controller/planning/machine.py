@@ -195,7 +195,7 @@ def _sizes(shape: Dict[str, Any]) -> Ad:
             continue
         for prefix in ("", "total", "totalslot"):
             found[prefix + name] = value
-    found.update(detectedcpus=shape["cpus"], detectedmemory=shape["memory_mb"], virtualmemory=shape["memory_mb"] * 1024)
+    found.update(virtualmemory=shape["memory_mb"] * 1024)
     return found
 
 
@@ -205,7 +205,7 @@ def _is_of_any_shape(name: str, shape: Dict[str, Any]) -> bool:
     Sizes do not, and properties of GPUs only hold for a shape with GPUs.
     """
     bare = name
-    for prefix in ("totalslot", "total", "detected", "childslot"):
+    for prefix in ("totalslot", "total", "childslot"):
         if name.startswith(prefix):
             bare = name[len(prefix) :]
             break

@@ -260,11 +260,16 @@ def _first_job(row: Mapping[str, Any]) -> str | None:
 
 
 def _stored(row: Mapping[str, Any], name: str) -> Any:
-    """Return an attribute's value without evaluation. Raise UnreadableError for text that is not UTF-8."""
+    """Return an attribute's value without evaluation. Raise UnreadableError for text that is not UTF-8.
+
+    A list is an expression, because its items may refer to other attributes.
+    """
     try:
-        return row.get(name)
+        value = row.get(name)
     except UnicodeDecodeError as error:
         raise UnreadableError(name, "text that is not UTF-8") from error
+    is_simple = value is None or is_scalar(value) or isinstance(value, (classad2.ExprTree, classad2.Value))
+    return value if is_simple or not isinstance(row, classad2.ClassAd) else row.lookup(name)
 
 
 def _is_measured(row: Mapping[str, Any], name: str) -> bool:
@@ -298,8 +303,9 @@ def _attributes(
     """Return the job attributes that the negotiator needs to match the jobs, and the `requested` ones.
 
     The result is ({name: scalar or list of scalars}, {name: expression as text}). The expressions are those whose value
-    depends on the machine or on the time. Names of the job that no attribute here reaches are left out: they would
-    divide the group. Requests are not followed, because the group has their values; those of `by_machine` are included.
+    depends on the machine or on the time, or is of another kind: the result of split(), for example. Names of the job
+    that no attribute here reaches are left out: they would divide the group. Requests are not followed, because the
+    group has their values; those of `by_machine` are included.
     """
     reached = {name.lower(): name for name in (accounting_limits.ATTRIBUTE, *requested, *by_machine)}
     pending = ["Requirements", "RequireGPUs", *reached.values()]
@@ -318,13 +324,20 @@ def _attributes(
             continue
         value = evaluate(row, name)
         if key in wanted or (key not in _REQUESTS and _depends_on_machine(row, name)):
-            expressions[name] = str(_stored(row, name))
+            expressions[name] = _one_line(_stored(row, name))
         elif key == "requestgpus":
             # For a condition, 0 and undefined differ.
             values.update({name: 0} if value == 0 else {})
         elif is_scalar(value) or (isinstance(value, list) and all(map(is_scalar, value))):
             values[name] = value
+        elif value is not None:
+            expressions[name] = _one_line(_stored(row, name))
     return dict(sorted(values.items())), dict(sorted(expressions.items()))
+
+
+def _one_line(tree: Any) -> str:
+    """Return the text of an expression. The library writes the items of a list in lines of their own."""
+    return re.sub(r"\s*\n\s*", " ", str(tree)).strip()
 
 
 def _references(row: Mapping[str, Any], tree: Any) -> tuple[set[str], set[str]]:

@@ -127,6 +127,8 @@ MACHINES = [
     # Of earlier glideins, unless they are sizes; overridden by the entry.
     ("HAS_CVMFS", {"sample": {"HAS_CVMFS": True, "Cpus": 64}}, None),
     ("TARGET.Cpus > 1", {"sample": {"HAS_CVMFS": True, "Cpus": 64}}, ""),
+    # Of the node, not of the glidein.
+    ("DetectedCpus > 8 && TARGET.DetectedMemory > 9000", {"sample": {"DetectedCpus": 9, "DetectedMemory": 9001}}, None),
     ("HAS_CVMFS", {"sample": {"HAS_CVMFS": True}, "machine": {"HAS_CVMFS": False}}, ""),
     ('Arch == "aarch64"', {"machine": {"Arch": "aarch64"}}, None),
     ("TARGET.HAS_CVMFS", {"sample": SAMPLE},
@@ -390,6 +392,9 @@ GLIDEIN_TIME = "ifThenElse(isUndefined(TARGET.PYGLIDEIN_TIME_TO_LIVE), OriginalT
         ("Waited >= 600", {"QDate": NOW - 600}, {"Waited": "time() - QDate"}, True),
         ("Waited > 600", {"QDate": NOW - 600}, {"Waited": "CurrentTime - QDate"}, False),
         ("A", {}, {"A": "B", "B": "A"}, False),
+        ("member(TARGET.Arch, Wanted)", {"First": "X86_64"}, {"Wanted": '{ First, "B" }'}, True),
+        ("member(TARGET.Arch, Wanted)", {}, {"Wanted": 'split("A X86_64")'}, True),
+        ("member(TARGET.Arch, Wanted)", {}, {"Wanted": 'split("A B")'}, False),
         ("(Memory * 1024) >= ImageSize", {"ImageSize": 45}, {}, True),
         ("ImageSize is undefined && DiskUsage is undefined && MemoryUsage is undefined", {}, {}, True),
         ("ResidentSetSize is undefined && TransferInputSizeMB is undefined", {}, {}, True),
