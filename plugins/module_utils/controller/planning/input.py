@@ -351,14 +351,14 @@ def _core_hours(supply: Dict[str, Any]) -> CoreHours:
 
 def _site(site: Dict[str, Any], queue: Optional[Dict[str, Any]], error: Optional[str]) -> Site:
     """Return the Site, with the error if its queue cannot be read. The arguments are those of make_plan's sites."""
-    none = {"queued": 0, "running": 0}
+    no_orphans = {"queued": 0, "running": 0}
     try:
         if error or not queue:
-            return Site(site, {}, none, (), error)
+            return Site(site, {}, no_orphans, (), error)
         counts, orphans = _queue(queue, site)
         return Site(site, counts, orphans, queue.get("htcondor", ()), None)
     except InputError as problem:
-        return Site(site, {}, none, (), str(problem))
+        return Site(site, {}, no_orphans, (), str(problem))
 
 
 def _queue(queue: Any, site: Dict[str, Any]) -> Tuple[Dict[Tuple[str, str], Counts], Dict[str, int]]:
