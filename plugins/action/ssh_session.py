@@ -190,7 +190,7 @@ class ActionModule(ControllerActionModule):
                 "that is not delegated"
             )
         common = shlex.split(connection.get_option("ssh_common_args") or "")
-        arguments = shlex.split(self.options["arguments"]) + common
+        arguments = shlex.split(self.options["arguments"] or "") + common
         arguments += shlex.split(connection.get_option("ssh_extra_args") or "")
         if any(part.startswith("-J") for part in common):
             raise InputError(

@@ -103,6 +103,7 @@ class Scheduler(abc.ABC):
     cancels_only_queued = False
     # The smallest number of tasks of an array job.
     smallest_array = 1
+    # Each batch system has the next three patterns, or overrides parse_submission, may_have_submitted or had_ended.
     # Pattern of the line with the submission's id, group 1, in the output of the submitting command.
     submitted_pattern = None
     # Pattern of the submitting command's error if the request was sent and the answer was lost: the batch system may

@@ -71,7 +71,7 @@ class DemandServer:
                 self._samples[key[:2]] = sample(self.entries[key])
         for one in tracking.after_reading(self._known, rows, now):
             self._known[(one.site, one.batch_id)] = one
-        for name in [name for name, one in self._known.items() if one.first < now - 48 * 3600]:
+        for name in [name for name, one in self._known.items() if one.first_seen < now - 48 * 3600]:
             del self._known[name]
 
     def _of_entry(self, key):

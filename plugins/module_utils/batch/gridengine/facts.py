@@ -87,7 +87,7 @@ class _GridEngine:
     def _read_each(self, what, option, names, parse, counted):
         """Return {name: result of parse} of the first _MAX_READ objects, without those that cannot be read.
 
-        counted: the noun for their number.
+        counted: the words after their number in the error of the gap.
         """
         if len(names) > _MAX_READ:
             error = f"{len(names)} {counted}: only the first {_MAX_READ} were read"

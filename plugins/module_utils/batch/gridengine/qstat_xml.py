@@ -60,7 +60,7 @@ def numbers_worth_asking(jobs):
 
 
 def with_details(job, submitted, reason):
-    """Return a Job with its details of parse_details."""
+    """Return a Job with the details that parse_details returns for its number."""
     if job.state == RUNNING and job.started is None:
         return job._replace(submitted=submitted, started=job.submitted)
     if job.state == SICK and job.cancellable and reason:

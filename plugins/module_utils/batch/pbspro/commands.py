@@ -50,7 +50,7 @@ class PbsPro(Pbs):
         "gpu_type": RequestOption("gpu_type", None),
         "whole_node": RequestOption("excl", ("excl", "exclhost", "none")),
     }
-    grace_s = 10  # kill_delay of the queue
+    grace_s = 10  # kill_delay of the queue, which no option of qdel changes; -W force would not kill the processes
     flag_letters = "fhIVXz"
     refused_options = by_word(
         {

@@ -396,7 +396,7 @@ def _whole_nodes(output, partition):
 
 
 def _node_groups(output, partition, max_memory_mb):
-    """Return (`node_groups` of a queue, their source). max_memory_mb: of a node's memory for one job, or None."""
+    """Return (`node_groups` of a queue, their source). max_memory_mb: the most memory of a job on a node, or None."""
     nodes, source = [], "sinfo"
     for group in output.node_groups:
         if group.partition != partition:

@@ -141,9 +141,10 @@ def _at(tokens: List[Token], now_s: float) -> List[Token]:
     found = []
     for token in tokens:
         found.append(token)
-        last = [one.text.lower() for one in found[-4:]]
-        if last[-3:] == ["time", "(", ")"] and last[:-3] != ["."]:
-            found[-3:] = [Token("number", str(int(now_s)))]
+        if token.text == ")":
+            last = [one.text.lower() for one in found[-4:]]
+            if last[-3:] == ["time", "(", ")"] and last[:-3] != ["."]:
+                found[-3:] = [Token("number", str(int(now_s)))]
     return found
 
 
@@ -210,14 +211,15 @@ def _condition(tokens: List[Token], original: List[Token]) -> Condition:
             opaque = opaque or name in _OPAQUE_FUNCTIONS
         elif not (token.kind == "name" and (name in _WORDS or (name in _SCOPES and after == "."))):
             found["bare"].add(name)
+    text = text_of(tokens)
     return Condition(
-        text_of(tokens),
+        text,
         tuple(tokens),
         frozenset(found["my"]),
         frozenset(found["target"]),
         frozenset(found["bare"]),
         opaque,
-        text_of(original),
+        text if original == tokens else text_of(original),
     )
 
 

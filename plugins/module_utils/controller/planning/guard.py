@@ -140,7 +140,7 @@ def apply(
 
 
 def _corrected(item: "PlanItem", shape: EntryShape, findings: Findings, guard: Guard, now_s: float) -> "PlanItem":
-    """Return the item of a shape with what its queue, the demand and the cancel delay change."""
+    """Return the item of a shape, corrected for a doubtful queue, a doubtful demand and the cancel delay."""
     if item.counted is None:
         return item
     if item.site in findings.doubts:
@@ -303,16 +303,18 @@ def _with_overdue(shapes: Shapes, guard: Guard) -> Shapes:
     They may never start, so that other entries may serve their jobs, too. They stay in the queue and count towards the
     limits as long as there are idle jobs that they could run.
 
-    These variants gained nothing or too little in the simulation: the entry orders again for the
-    same jobs; entries with overdue glideins are filled last; all overdue glideins stay while one job waits.
+    These variants gained nothing or too little in the simulation: the entry orders again for the same jobs; entries
+    with overdue glideins are filled last; all overdue glideins stay while one job waits.
     """
     overdue_s = guard["overdue"]
+    if not overdue_s:
+        return shapes
     after = []
-    for shape in shapes if overdue_s else ():
+    for shape in shapes:
         ages = shape.counts.queued_ages if shape.counts else ()
         overdue = sum(number for age_s, number in ages if age_s > overdue_s)
         after.append(shape._replace(overdue_s=overdue_s, overdue=min(shape.queued, overdue)))
-    return tuple(after) or shapes
+    return tuple(after)
 
 
 def _queue_doubts(shapes: Shapes, guard: Guard, supply_age_s: float, now_s: float) -> Dict[str, str]:

@@ -31,7 +31,7 @@ Key = Tuple[str, str, str]
 # A demand group: see _group.
 Group = Dict[str, Any]
 # (epoch, idle jobs)
-Reading = Tuple[float, float]
+Reading = Tuple[int, int]
 # (resources, number, epoch seconds by which jobs have to end or None)
 FreeSlots = Tuple[Resources, int, Optional[int]]
 
@@ -170,9 +170,9 @@ def read_pool(
     return Pool(
         groups=groups,
         idle=sum(group["count"] + (group.get("leased") or 0) for group in demand["groups"]),
-        idle_history=list(supply.get("demand_history") or ()),
+        idle_history=_pairs(supply, "demand_history", "supply"),
         reported_attributes=demand.get("attributes") or [],
-        concurrency_limits=demand.get("concurrency_limits") or {"maxima": {}, "used": {}},
+        concurrency_limits=_concurrency_limits(demand),
         silent_schedds=_silent_schedds(demand),
         sites=[_site(**site) for site in sites],
         supplied=supplied,
@@ -282,7 +282,14 @@ def _stale(reply: Dict[str, Any], what: str, now_s: float, max_age_s: float) -> 
 def _silent_schedds(demand: Dict[str, Any]) -> Optional[str]:
     """Return a text that names the schedds whose jobs are missing from the demand, or None."""
     failed = _list(_mapping(demand, "schedds", "demand"), "failed", "demand.schedds", default=())
-    return listed(sorted(schedd["name"] for schedd in failed)) if failed else None
+    names = [_text(schedd, "name", f"demand.schedds.failed[{number}]") or "" for number, schedd in enumerate(failed)]
+    return listed(sorted(names)) if names else None
+
+
+def _concurrency_limits(demand: Dict[str, Any]) -> Dict[str, Dict[str, float]]:
+    """Return {"maxima", "used"} of get_demand; the server leaves them out if no limit depends on the machine."""
+    limits = _mapping(demand, "concurrency_limits", "demand")
+    return {key: _mapping(limits, key, "demand.concurrency_limits") for key in ("maxima", "used")}
 
 
 def _supplied(supply: Any) -> Dict[Key, Supplied]:
@@ -291,14 +298,14 @@ def _supplied(supply: Any) -> Dict[Key, Supplied]:
     for number, raw in enumerate(_list(supply, "entries", "supply")):
         where = f"supply.entries[{number}]"
         key = _key(raw, where, result)
-        closed = _mapping(raw, "passed_over_groups", where)
-        history, plans = _history(raw, f"{where}.history")
+        closed, of_closed = _mapping(raw, "passed_over_groups", where), f"{where}.passed_over_groups"
+        history, plans = _history(raw, where)
         result[key] = Supplied(
             registered=_whole(raw, "registered", where),
             retired=_whole(raw, "retired", where, default=0),
             free=_slots(raw, "free", where),
             passed_over=_slots(raw, "passed_over", where),
-            passed_over_groups={group: row["until"] for group, row in closed.items()},
+            passed_over_groups={group: _whole(row, "until", f"{of_closed}.{group}") for group, row in closed.items()},
             sample=_mapping(raw, "sample", where),
             history=history,
             plans=plans,
@@ -311,10 +318,15 @@ def _supplied(supply: Any) -> Dict[Key, Supplied]:
 def _history(raw: Dict[str, Any], where: str) -> Tuple[Dict[str, Any], List[Dict[str, Any]]]:
     """Return (numbers of glideins in the last hours, earlier plans); ({}, []) without a history."""
     history = _mapping(raw, "history", where)
+    where = f"{where}.history"
     plans = _list(history, "plans", where, default=())
-    for counts, keys in [(history, _HISTORY_COUNTS), *((plan, _PLAN_COUNTS) for plan in plans)]:
-        for key in keys:
-            _whole(counts, key, where, default=0)
+    for key in _HISTORY_COUNTS:
+        _whole(history, key, where, default=0)
+    for number, plan in enumerate(plans):
+        here = f"{where}.plans[{number}]"
+        _whole(plan, "as_of", here)
+        for key in _PLAN_COUNTS:
+            _whole(plan, key, here, default=0)
     return history, sorted(plans, key=lambda plan: plan["as_of"])
 
 
@@ -339,14 +351,14 @@ def _core_hours(supply: Dict[str, Any]) -> CoreHours:
 
 def _site(site: Dict[str, Any], queue: Optional[Dict[str, Any]], error: Optional[str]) -> Site:
     """Return the Site, with the error if its queue cannot be read. The arguments are those of make_plan's sites."""
-    none = {"queued": 0, "running": 0}
+    no_orphans = {"queued": 0, "running": 0}
     try:
         if error or not queue:
-            return Site(site, {}, none, (), error)
+            return Site(site, {}, no_orphans, (), error)
         counts, orphans = _queue(queue, site)
         return Site(site, counts, orphans, queue.get("htcondor", ()), None)
     except InputError as problem:
-        return Site(site, {}, none, (), str(problem))
+        return Site(site, {}, no_orphans, (), str(problem))
 
 
 def _queue(queue: Any, site: Dict[str, Any]) -> Tuple[Dict[Tuple[str, str], Counts], Dict[str, int]]:
@@ -384,11 +396,16 @@ def _queue(queue: Any, site: Dict[str, Any]) -> Tuple[Dict[Tuple[str, str], Coun
 
 def _ages(raw: Dict[str, Any], key: str, where: str, as_of: int) -> List[Tuple[float, int]]:
     """Return [(seconds, glideins)] of [[epoch, glideins]]."""
-    since, where = _list(raw, key, where, default=()), f"{where}.{key}"
-    if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in since):
-        raise InputError(invalid(where, since, "a list of pairs"))
-    pairs = [{"epoch": epoch, "count": number} for epoch, number in since]
-    return [(as_of - _whole(pair, "epoch", where), _whole(pair, "count", where)) for pair in pairs]
+    return [(as_of - epoch, number) for epoch, number in _pairs(raw, key, where)]
+
+
+def _pairs(raw: Dict[str, Any], key: str, where: str) -> List[Tuple[int, int]]:
+    """Return [(epoch, number)] of [[epoch, number]]."""
+    found, where = _list(raw, key, where, default=()), f"{where}.{key}"
+    if not all(isinstance(pair, (list, tuple)) and len(pair) == 2 for pair in found):
+        raise InputError(invalid(where, found, "a list of pairs"))
+    pairs = [{"epoch": epoch, "count": number} for epoch, number in found]
+    return [(_whole(pair, "epoch", where), _whole(pair, "count", where)) for pair in pairs]
 
 
 def _slots(raw: Dict[str, Any], key: str, where: str) -> List[FreeSlots]:
@@ -436,8 +453,8 @@ def _number(mapping: Dict[str, Any], key: str, where: str) -> Optional[float]:
     raise InputError(invalid(f"{where}.{key}", value, "a number, or null"))
 
 
-def _text(mapping: Dict[str, Any], key: str, where: str) -> Optional[str]:
-    value = mapping.get(key)
+def _text(mapping: Any, key: str, where: str) -> Optional[str]:
+    value = mapping.get(key) if isinstance(mapping, dict) else mapping
     if value is not None and not isinstance(value, str):
         raise InputError(invalid(f"{where}.{key}", value, "a text, or null"))
     return value or None

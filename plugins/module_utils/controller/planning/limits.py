@@ -267,7 +267,7 @@ def _budget_rooms(budgets: Budgets, queued: _Queued) -> Dict[BudgetPath, BudgetR
 
 
 def _of_path(path: Path, found: Dict[BudgetPath, _Found]) -> List[_Found]:
-    """Return what the entry has and what its site has."""
+    """Return the value of the entry, then that of its site, if there are any."""
     return [found[one] for one in (path, (path[0], None)) if one in found]
 
 

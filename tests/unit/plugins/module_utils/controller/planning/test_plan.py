@@ -603,7 +603,10 @@ def test_invalid_demand_is_an_error_with_its_path(groups, place):
         ([supplied(registered=-1)], "supply.entries[0].registered: -1"),
         ([supplied(free=[{"cpus": 1}])], "supply.entries[0].free[0].memory_mb: None"),
         ([supplied(history={"registered": "9"})], "supply.entries[0].history.registered: '9'"),
-        ([supplied(history=history([{"age_s": 1, "wanted": 1.5}]))], "supply.entries[0].history.wanted: 1.5"),
+        ([supplied(history=[1])], "supply.entries[0].history: [1]"),
+        ([supplied(history=history([{"age_s": 1, "wanted": 1.5}]))], "supply.entries[0].history.plans[0].wanted: 1.5"),
+        ([supplied(history={"plans": [{"wanted": 1}]})], "supply.entries[0].history.plans[0].as_of: None"),
+        ([supplied(passed_over_groups={"a": {"until": "x"}})], "supply.entries[0].passed_over_groups.a.until: 'x'"),
         ([3], "supply.entries[0]: 3"),
     ],
 )
@@ -662,8 +665,11 @@ def test_while_the_server_is_paused_only_running_glideins_are_planned():
         ({"as_of": float("nan")}, "demand.as_of: nan is invalid"),
         ({"schedds": [1]}, "demand.schedds: [1] is invalid"),
         ({"schedds": {"failed": 5}}, "demand.schedds.failed: 5 is invalid"),
+        ({"schedds": {"failed": [{"name": 5}]}}, "demand.schedds.failed[0].name: 5 is invalid"),
+        ({"concurrency_limits": {"maxima": [1], "used": {}}}, "demand.concurrency_limits.maxima: [1] is invalid"),
+        ({"demand_history": [5]}, "supply.demand_history: [5] is invalid"),
     ],
 )
 def test_an_answer_that_cannot_be_read_is_an_error_that_names_the_place(changes, words):
     with pytest.raises(InputError, match=re.escape(words)):
-        make_plan(dict(demand(group()), **changes), supply(), [planned_site()], NOW, 900)
+        make_plan(dict(demand(group()), **changes), dict(supply(), **changes), [planned_site()], NOW, 900)
