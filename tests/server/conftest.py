@@ -8,6 +8,7 @@ import json
 import shutil
 
 import classad2
+import htcondor2  # noqa: F401 - loading it registers HTCondor's own functions, such as split, as in a query's process
 import hypothesis
 import pytest
 from glidein_demand import config

@@ -182,8 +182,8 @@ GPU_REQUIREMENTS = "Requirements = countMatches(MY.RequireGPUs, TARGET.Available
                         "TARGET.PYGLIDEIN_TIME_TO_LIVE)"}),
         ("Requirements = Waited > 5; Waited = time() - QDate; QDate = 7;", {"QDate": 7}, {"Waited": "time() - QDate"}),
         ("Requirements = Fits; Fits = Microarch == Want; Want = 3;", {"Want": 3}, {"Fits": "Microarch == Want"}),
-        # Values that are no scalars and no lists of scalars.
-        ('Requirements = member(TARGET.GLIDEIN_Site, Sites); Sites = split("A B");', {}, {"Sites": 'split("A B")'}),
+        ('Requirements = member(TARGET.GLIDEIN_Site, Sites); Sites = split("A B");', {"Sites": ["A", "B"]}, {}),
+        # A list whose items are expressions.
         ('Requirements = member(TARGET.GLIDEIN_Site, Sites); Sites = {First, "B"}; First = "A";',
          {"First": "A"}, {"Sites": '{ First, "B" }'}),
         ('ConcurrencyLimits = strcat("swx ", TARGET.NETWORK);', {},

@@ -303,7 +303,7 @@ def _attributes(
     """Return the job attributes that the negotiator needs to match the jobs, and the `requested` ones.
 
     The result is ({name: scalar or list of scalars}, {name: expression as text}). The expressions are those whose value
-    depends on the machine or on the time, or is of another kind: the result of split(), for example. Names of the job
+    depends on the machine or on the time, or is of another kind: a list of expressions, for example. Names of the job
     that no attribute here reaches are left out: they would divide the group. Requests are not followed, because the
     group has their values; those of `by_machine` are included.
     """
