@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The supported batch systems. To add one: a folder here, a function and a line in SCHEDULERS and in READERS of facts.
+"""The supported batch systems. docs/developing.md has the steps to add one.
 
 Only the site's own batch system is imported: a login node compiles a module anew in each run. Ansible also finds
 import statements within functions, so that it copies all files that a module needs.

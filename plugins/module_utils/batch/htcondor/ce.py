@@ -72,7 +72,7 @@ class HTCondorCE(GridUniverse):
         "schedd": {"type": _SCHEDD},
         "token_file": {"type": _FILE},
         "token_command": {"type": ARGUMENT_LIST},
-        "queue_wait": {"type": duration(0), "default": 3 * 86400},
+        "queue_wait": {"type": duration(0), "default": 3 * 86400},  # that of glidein_queue_wait
     }
     held_because = "Its files could not be transferred, or the CE refused the token, which does not end the glidein."
     releasable = f'(({GridUniverse.releasable}) || regexp("^Error connecting to schedd", HoldReason ?: ""))'

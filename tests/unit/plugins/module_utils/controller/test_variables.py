@@ -11,9 +11,11 @@ import pytest
 import yaml
 from ansible_collections.glidein.ops.plugins.doc_fragments.site import ModuleDocFragment
 from ansible_collections.glidein.ops.plugins.module_utils import scheduler_variables
+from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce import HTCondorCE
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import PREFIX
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import master
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import EACH, POOL, SITE, VARIABLES
+from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
 
 ROOT = pathlib.Path(__file__).parents[5]
 HEADER = "| variable | type | default | meaning |"
@@ -100,6 +102,11 @@ def test_pull_mode_copies_the_variables_that_options_come_from():
 
 def test_sessions_have_the_default_of_the_table():
     assert VARIABLES["glidein_ssh_session_dir"].default == master.DIRECTORY
+
+
+def test_a_ce_has_the_default_of_the_table():
+    wait_s = parse_duration(VARIABLES["glidein_queue_wait"].default)
+    assert HTCondorCE.more_options["queue_wait"]["default"] == wait_s
 
 
 @pytest.mark.parametrize("module", EACH)
