@@ -25,30 +25,30 @@ demo-gateway: ## the same through a gateway: no cycle logs in to the cluster
 	@$(RUN) collection lab
 	@$(PREPARE) exec python tests/demo_gateway.py
 
-demo-ce: ## the same through an HTCondor-CE in front of a Slurm of its own; LAB_HTCONDOR_CE_SOURCE names its archive
+demo-ce: ## the same through an HTCondor-CE; LAB_HTCONDOR_CE_SOURCE names its archive
 	@$(RUN) collection
 	@$(PYTHON) tests/lab/lab.py up cm ce
 	@$(PREPARE) exec python tests/demo_ce.py
 
-ee: ## build the execution environment for AWX; deploy and run a cycle in it with ansible-runner, in the lab
+ee: ## build the execution environment for AWX, and run a cycle in it, in the lab
 	@$(RUN) ee
 	@$(PREPARE) exec python tests/execution_environment.py run deploy
 	@$(PREPARE) exec python tests/execution_environment.py run cycle
 
-check: ## linters, types, unit tests, tests of the server and the payload: what needs no lab
+check: ## linters, types, unit tests, server, payload: what needs no lab
 	@$(RUN) check
 
-test: ## `make check`, then the main job from deploy to remove in a small lab, and a look at the page; for each change
+test: ## for each change: `make check`, and the main job from deploy to remove in a lab
 	@$(RUN) test
 
-test-all: ## everything, for a release; continues where the last run on this commit ended (PARTS='...' for some parts)
+test-all: ## everything, for a release; continues on the same commit (PARTS='...' for some)
 	@$(RUN) --resume $(or $(PARTS),all)
 
-release-check: ## what Galaxy and readers get: import, installation and use of the archive, site, changelog, licenses
+release-check: ## import, installation and use of the archive, site, changelog, licenses
 	@$(RUN) galaxy-importer installed docs changelog release reuse
 
 # SCENARIO=sites: one scenario. TEST=sites/test_sge.py: one file, in the lab that is running or is started for it.
-test-e2e: ## all end-to-end scenarios; SCENARIO=sites for one, TEST=sites/test_sge.py for one file in a running lab
+test-e2e: ## all end-to-end scenarios; SCENARIO=sites for one, TEST=FILE for one file
 ifdef TEST
 	@$(RUN) collection
 	@$(PREPARE) exec python tests/e2e/one_file.py $(TEST)
@@ -66,11 +66,11 @@ docs: ## build the documentation site in .build/docs/html, and check its links
 	@$(RUN) docs
 	@echo "The first page: .build/docs/html/index.html"
 
-bench: ## measure speed and memory in a lab of its own, into .bench/results.json (BENCH=NAME for some of it)
+bench: ## measure speed and memory, into .bench/results.json (BENCH=NAME for some)
 	@$(PREPARE) venv
 	@$(PREPARE) exec python tests/bench/run.py $(BENCH)
 
-lab: ## bring the lab up: containers with a real HTCondor pool and a real Slurm cluster
+lab: ## bring the lab up: containers with a real HTCondor pool and Slurm cluster
 	@$(PYTHON) tests/lab/lab.py up
 
 lab-down: ## remove the lab and its network, and the second one of the end-to-end tests

@@ -64,6 +64,12 @@ SHAPE_OPTIONS = {
 }
 
 
+def by_size(shapes):
+    """Return the names of an entry's shapes ({name: shape}), the smallest one first."""
+    keys = ("gpus", "cpus", "asked_memory_mb", "disk_mb")
+    return sorted(shapes, key=lambda name: [shapes[name][key] for key in keys])
+
+
 def entry_shapes(problems, variable, entry):
     """Return {name: shape} of an entry, each shape with all keys of SHAPE and `asked_memory_mb`.
 

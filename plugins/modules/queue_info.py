@@ -45,7 +45,8 @@ queue:
       type: str
     entries:
       description:
-        - The counts for every configured C(entry) and C(shape). C(job_name) is the name of the batch jobs.
+        - The counts for every configured C(entry) and C(shape), the smallest shape of an entry first. C(job_name) is
+          the name of the batch jobs.
         - Glideins are C(queued), C(running), C(completing) (the batch system is cleaning up after them), or C(sick)
           (held, suspended, or unable to ever start, as the batch system reports), with C(sick_reasons).
           C(never_starts) of the sick ones can never start and have the request that a new one would have.

@@ -81,7 +81,7 @@ def cycle_summary(
     lines += section("", table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
     omitted = len(items) - len(rows)
     if omitted:
-        lines += section("", [f"{omitted} of {count(len(items), 'shape')} without glideins, and without new ones."])
+        lines += section("", [f"{omitted} of {count(len(items), 'shape')} not listed: no glideins, none ordered."])
     lines += section("", _orphan_lines(outcomes, check_mode))
     lines += _sections(sites, demand, plan, problems)
     if check_mode:
@@ -529,14 +529,16 @@ def _demand_lines(demand: Step, plan: Step, not_leased: Optional[Dict[str, int]]
         (numbers["leased_by_others"], "that other sites have a lease on"),
     )
     text += "." + "".join(f" Not counted: {number} {description}." for number, description in not_counted if number)
-    return wrap(text + _reading_age(demand["demand"].get("as_of"), plan.get("as_of")), "")
+    text += _reading_age(demand["demand"].get("as_of"), plan.get("as_of"), _OLD_READING_S if idle else 0)
+    return wrap(text, "")
 
 
-def _reading_age(read_s: Any, now_s: Any) -> str:
-    """Return the age of the demand as a sentence if it is some minutes old, otherwise "". Both are epoch seconds."""
-    if not all(isinstance(value, (int, float)) for value in (read_s, now_s)) or now_s - read_s < _OLD_READING_S:
+def _reading_age(read_s: Any, now_s: Any, least_s: int) -> str:
+    """Return the age of the demand as a sentence if it is at least least_s, otherwise "". Times are epoch seconds."""
+    if not all(isinstance(value, (int, float)) for value in (read_s, now_s)) or now_s - read_s < least_s:
         return ""
-    return f" The queue was read {int(now_s - read_s) // 60} min ago."
+    age_s = int(now_s - read_s)
+    return f" The queue was read {f'{age_s // 60} min' if age_s >= _OLD_READING_S else f'{age_s} s'} ago."
 
 
 def _unserved_lines(demand: Step, plan: Step) -> List[str]:

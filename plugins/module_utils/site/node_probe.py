@@ -38,6 +38,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.names import probe_job_name, probe_prefix
 from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word, sh_quote
+from ansible_collections.glidein.ops.plugins.module_utils.shapes import by_size
 from ansible_collections.glidein.ops.plugins.module_utils.site.environment import parse_address
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import find_logs, tail
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import asked, script_head
@@ -379,8 +380,7 @@ def _checked_entries(params):
 
 
 def _smallest_shape(entry):
-    keys = ("gpus", "cpus", "asked_memory_mb", "disk_mb")
-    return min(entry["shapes"].values(), key=lambda shape: [shape[key] for key in keys])
+    return entry["shapes"][by_size(entry["shapes"])[0]]
 
 
 def _address(problems, value):

@@ -12,6 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch import make_sche
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.names import is_job_name, job_name
+from ansible_collections.glidein.ops.plugins.module_utils.shapes import by_size
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import log_times
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import (
     SiteDirectory,
@@ -139,7 +140,7 @@ def sort_jobs(jobs, site, recorded_names):
     by_name = {
         job_name(deployment, site["site"], entry["name"], shape): (entry["name"], shape)
         for entry in site["entries"].values()
-        for shape in entry["shapes"]
+        for shape in by_size(entry["shapes"])
     }
     by_shape = {key: [] for key in by_name.values()}
     orphans, others = [], []

@@ -53,6 +53,16 @@ def test_every_state_is_counted_by_entry_and_shape():
     ]
 
 
+def test_the_smallest_shape_of_an_entry_is_the_first():
+    # A probe takes the first one.
+    shapes = {"whole": shape(cpus=32, memory_mb=64000), "gpu": shape(gpus=1), "large": shape(cpus=4), "small": shape()}
+    several = site({"b": raw_entry(shapes=shapes), "a": raw_entry()})
+    entries = queue_result(several, sort_jobs([], several, set()), "me", NOW, {}, None)["entries"]
+    assert [(each["entry"], each["shape"]) for each in entries] == [
+        ("b", "small"), ("b", "large"), ("b", "whole"), ("b", "gpu"), ("a", "core"),
+    ]  # fmt: skip
+
+
 def test_glideins_in_an_unknown_state_are_present_and_named():
     jobs = [job(f"1_{n}", MAIN, reason="state DREAMING is unknown", cancellable=False) for n in (1, 2)]
     queue = result([*jobs, job("1_3", MAIN), job("2_1", MAIN, cancellable=False)])
