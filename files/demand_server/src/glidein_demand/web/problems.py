@@ -62,7 +62,7 @@ KINDS: Mapping[str, Kind] = {
         ERROR,
         "Glideins do not register",
         "glideins of {} entries never register",
-        "Read a glidein's log; check the network and the credential.",
+        "Correct the cause if it is named. If not, read a glidein's log, and check the network and the credential.",
     ),
     "site_error": Kind(
         ERROR, "Site error", "{} sites have an error", "Correct the error. Until then, nothing changes at the site."
