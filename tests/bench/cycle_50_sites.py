@@ -276,6 +276,8 @@ def inventory(state):
         "glidein_collector": "cm:9618",
         "glidein_demand_url": Path(state, "demand_url").read_text(encoding="ascii").strip(),
         "glidein_entries": {"one": ENTRY, "two": ENTRY},
+        # The queue is emptied between two cycles.
+        "glidein_guard": {"hold_readings": 0},
     }
     hosts = {
         host(number): {"ansible_user": user(number), "glidein_demand_token": f"bench-of-cycles-{host(number)}"}
