@@ -72,6 +72,8 @@ def decide(wanted, counted, site, cancel_running=False, drains=()):
     wanted: see check_plan; counted: the current SiteJobs; site: result of normalise_site. `present` of the plan is the
     number of queued and running glideins. Sick and completing glideins are not part of it, but count towards the
     limits. A glidein that can never start is not replaced: another one of the same request could not start either.
+    Glideins that have ended since the plan was made are not replaced either: at most `added` are submitted, if the plan
+    has it. The plan may have expected their end, or may not allow further ones. The next plan counts again.
     Only glideins that have not started are cancelled, the sick ones first; with cancel_running, also running ones if
     necessary. Glideins that a cycle cancels still count towards the limits in this cycle.
 
@@ -90,7 +92,9 @@ def decide(wanted, counted, site, cancel_running=False, drains=()):
             continue
         there = counted.count(key, QUEUED, RUNNING)
         never_start = sum(1 for job in counted.by_shape[key] if job.never_starts)
-        missing = min(present - there - never_start, _ordered(wanted[key]))
+        missing = present - there - never_start
+        if wanted[key].get("added") is not None:
+            missing = min(missing, wanted[key]["added"])
         sick_surplus = there + counted.count(key, SICK) - present - (wanted[key].get("kept_sick") or 0)
         submit, cancel, limited_by = 0, _sick_to_cancel(counted.by_shape[key], sick_surplus, cancel_running), None
         if missing > 0:
@@ -118,17 +122,6 @@ def orphans_to_cancel(counted, cancel_running=False):
     return newest_first(
         [job for job in counted.orphans if job.cancellable or (cancel_running and job.state != COMPLETING)]
     )
-
-
-def _ordered(item):
-    """Return the number of glideins that a plan item adds to those that it counted; `present` without these counts.
-
-    Glideins that have ended since the plan was made are not replaced. The plan may have expected their end, or may not
-    allow further ones. The next plan counts again.
-    """
-    if item.get("queued") is None or item.get("running") is None:
-        return item["present"]
-    return item["present"] - item["queued"] - item["running"]
 
 
 def _sick_to_cancel(jobs, surplus, cancel_running):

@@ -150,6 +150,7 @@ class PlanItem(NamedTuple):
             "shape": self.shape,
             "present": self.present,
             "wanted": None if self.running is None else self.wanted + self.running,
+            "added": None if self.running is None else self.added,
             "kept_sick": self.kept_sick,
             "cpus": self.cpus,
             "registered": self.registered,

@@ -388,11 +388,3 @@ def test_logs_can_lie_elsewhere(run, slurm, tmp_path):
     result = run({"main": 1}, log_dir=str(tmp_path / "logs"))
     assert f'--output="{tmp_path}/logs/' in result["scripts"][0]["content"]
     assert (tmp_path / "logs").is_dir()
-
-
-def test_a_glidein_that_ended_since_the_plan_was_made_is_not_replaced(run, slurm):
-    run({"main": 3})
-    plan = [{"entry": "main", "shape": "core", "present": 10, "queued": 0, "running": 10, "reason": "paused"}]
-    assert run(plan=plan)["submitted"] == []
-    plan = [{"entry": "main", "shape": "core", "present": 11, "queued": 0, "running": 10, "reason": "one more"}]
-    assert [one["count"] for one in run(plan=plan)["submitted"]] == [1]

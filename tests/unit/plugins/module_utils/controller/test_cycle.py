@@ -11,10 +11,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning im
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import GUARD
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import decide
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteJobs
+from ansible_collections.glidein.ops.tests.unit.support import builders
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
     group,
+    job,
     queue,
     raw_entry,
     supplied,
@@ -336,13 +340,21 @@ def test_an_invalid_grant_is_not_a_lease(server, answer):
 def test_orders_are_for_sites_whose_queue_is_known():
     items = [PlanItem("lab", "main", "core", 3, 2, counted=1, running=4), PlanItem("b", "main", "core", 0, 0)]
     order = {"entry": "main", "shape": "core", "kept_sick": 0, "cpus": 1, "registered": 0, "reason": ""}
-    known, unknown = dict(order, present=7, wanted=6), dict(order, present=None, wanted=None)
+    known, unknown = dict(order, present=7, wanted=6, added=2), dict(order, present=None, wanted=None, added=None)
     given = sites(site(), site("away", queue=None, error="no ssh"), site("b"), site("none"))
     assert cycle.orders(given, items, {"summaries_until": {"lab": 7}}) == {
         "login-0": {"plan": [known], "summaries_since": 7},
         "login-2": {"plan": [unknown], "summaries_since": 0},
         "login-3": {"plan": [], "summaries_since": 0},
     }
+
+
+@pytest.mark.parametrize("running, submit", [(5, 1), (3, 1), (6, 0), (9, 0)])
+def test_glideins_that_have_ended_since_the_plan_counted_them_are_not_replaced(running, submit):
+    order = PlanItem("lab", "main", "core", queued=1, wanted=1, counted=0, running=5).order()
+    there = SiteJobs({("main", "core"): [job(f"1_{n}", "x", "running") for n in range(running)]}, [], [])
+    (decision,) = decide({("main", "core"): order}, there, builders.site())
+    assert decision.submit == submit
 
 
 # Reports
