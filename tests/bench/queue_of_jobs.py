@@ -12,7 +12,8 @@ LIMITS = "/etc/condor/config.d/99-bench.conf"
 NEGOTIATION_S = 300
 
 # A machine that accepts no job. Because it is in the collector, the negotiator requests jobs from the schedd, and the
-# schedd assigns its jobs to autoclusters; without any machine it does not.
+# schedd assigns its jobs to autoclusters; without any machine it does not. As with every startd, the job attributes to
+# which its Requirements refer become significant.
 SLOT = """\
 MyType = "Machine"
 Name = "slot1@bench"
@@ -24,7 +25,8 @@ Cpus = 1
 Memory = 1
 Disk = 1
 Start = false
-Requirements = false
+WithinResourceLimits = TARGET.RequestCpus <= Cpus && TARGET.RequestMemory <= Memory && TARGET.RequestDisk <= Disk
+Requirements = START && WithinResourceLimits
 """
 NO_SLOT = 'MyType = "Query"\nTargetType = "Machine"\nRequirements = Name == "slot1@bench"\n'
 
