@@ -8,7 +8,9 @@ import json
 import shutil
 
 import classad2
-import htcondor2  # noqa: F401 - loading it registers HTCondor's own functions, such as split, as in a query's process
+
+# Registers HTCondor's own functions, such as split(), as in a query's process.
+import htcondor2  # noqa: F401  # pylint: disable=unused-import
 import hypothesis
 import pytest
 from glidein_demand import config
