@@ -38,12 +38,12 @@ class Service:
         return self.lab.remote("load", order)
 
 
-def request(headers, method="get_demand"):
+def request(headers, method="get_demand", port=PORT):
     """Return the HTTP request of a method without parameters."""
     body = BODY % method
     lines = [
         "POST /jsonrpc HTTP/1.1",
-        f"Host: 127.0.0.1:{PORT}",
+        f"Host: 127.0.0.1:{port}",
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
         *(f"{name}: {value}" for name, value in headers.items()),
