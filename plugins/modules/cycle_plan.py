@@ -37,7 +37,7 @@ plan:
   returned: success
   type: dict
 orders:
-  description: C(plan) and C(summaries_since) of M(glidein.ops.glideins), for each host whose queue is known.
+  description: C(plan) and C(summaries_since) of M(glidein.ops.glideins), for each host where it has work.
   returned: with O(lease)
   type: dict
 lines:

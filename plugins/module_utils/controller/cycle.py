@@ -152,19 +152,34 @@ def from_result(step: dict) -> dict:
 
 
 def orders(sites: dict, items: list, supply: dict) -> dict:
-    """Return {host: {"plan", "summaries_since"}}: the options of the module glideins at sites whose queue is known.
+    """Return {host: {"plan", "summaries_since"}}: the options of the module glideins at sites where it has work.
 
-    items: PlanItems that the leases left; supply: of the demand server.
+    sites: {host: definition} of sites_of_play; items: PlanItems that the leases left; supply: of the demand server.
     """
-    since = supply.get("summaries_until") or {}
-    return {
-        host: {
-            "plan": [item.order() for item in items if item.site == site["site"]],
-            "summaries_since": since.get(site["site"], 0),
-        }
-        for host, site in sites.items()
-        if site["error"] is None
-    }
+    found = {}
+    for host, site in sites.items():
+        since = (supply.get("summaries_until") or {}).get(site["site"], 0)
+        of_site = [item for item in items if item.site == site["site"]]
+        if site["error"] is None and (
+            any(item.differs for item in of_site) or _has_upkeep(site, site["queue"], since, time.time())
+        ):
+            found[host] = {"plan": [item.order() for item in of_site], "summaries_since": since}
+    return found
+
+
+def _has_upkeep(site: dict, queue: dict, summaries_since: float, now_s: float) -> bool:
+    """Return whether the module glideins would change anything at a site beside its plan, or report an error."""
+    files, end = queue["files"], queue["credential_expires"]
+    lacks_token = not files["credential"] or (end is not None and end <= now_s)
+    newest, oldest = files["newest_output"], files["oldest_log"]
+    return (
+        not files["deployed"]
+        or queue["access"]["due"]
+        or (site["credential"] == "token" and lacks_token)
+        or queue["orphans"]["queued"] > 0
+        or (newest is not None and newest > summaries_since)
+        or (site["log_days"] > 0 and oldest is not None and oldest <= now_s - site["log_days"] * 86400)
+    )
 
 
 def send_reports(variables: Any, reports: list, tokens: dict) -> list:

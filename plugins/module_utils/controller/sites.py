@@ -8,15 +8,17 @@ is Ansible's: {host: variables, which are templated when they are read}.
 """
 
 import re
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
+    checked,
     plain,
     unknown_of_host,
     unquoted_names,
     unreadable,
     why_unreadable,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
@@ -33,15 +35,16 @@ _TASK_FAILED = re.compile(r"^Task failed: ")
 def sites_of_play(hostvars: Any, hosts: list) -> tuple:
     """Return ({host: definition}, {site: token of the demand server}).
 
-    A definition is that of read_site with the `queue` of queue_info and `error`: the reason why its queue or its
-    variables could not be read. It has no `queue` then. The variables cycle_session and cycle_queue are the results of
-    ssh_session and queue_info.
+    A definition is that of read_site with `credential`, `log_days`, the `queue` of queue_info, and `error`: the reason
+    why its queue or its variables could not be read. It has no `queue` then. The variables cycle_session and
+    cycle_queue are the results of ssh_session and queue_info.
     """
     definitions, tokens = {}, {}
     for host in hosts:
         # Looked up once: Ansible assembles all variables of a host each time.
         variables = hostvars[host]
         site, errors = read_site(hostvars, host, variables)
+        options, invalid_options = checked(variables, "glidein_credential", "glidein_log_days")
         queue = plain(variables.get("cycle_queue") or {})
         session = plain(variables.get("cycle_session") or {})
         token, token_error = site_token(variables)
@@ -49,8 +52,13 @@ def sites_of_play(hostvars: Any, hosts: list) -> tuple:
         first = _queue_error(queue, session) or site["error"]
         # An invalid token stops the site: without a lease, it would order for the same jobs as other controllers. A
         # misspelt variable stops it, too, because it may be a limit.
-        problems = [problem for problem in [first, token_error, *errors] if problem]
-        site.update(queue=None if problems else queue["queue"], error="; ".join(problems) or None)
+        problems = [problem for problem in [first, token_error, *errors, *invalid_options] if problem]
+        site.update(
+            credential=options.get("glidein_credential"),
+            log_days=options.get("glidein_log_days"),
+            queue=None if problems else queue["queue"],
+            error="; ".join(problems) or None,
+        )
         definitions[host] = site
         if token:
             tokens[site["site"]] = token
@@ -78,14 +86,19 @@ def site_reports(sites: dict, glideins: dict, plan: dict, lease: dict) -> list:
     sites: {host: definition}; glideins: {host: result of the module glideins}, also of a skipped task; plan, lease:
     of cycle.plan_sites and cycle.lease_jobs.
     """
-    cause = next((step.get("msg") for step in (plan, lease) if step.get("failed")), "not planned")
-    return [
-        {
-            "site": site["site"],
-            "report": dict(_report(site, glideins.get(host) or {}, cause), **_unserved(plan, site["site"])),
-        }
-        for host, site in sites.items()
-    ]
+    reports = []
+    for host, site in sites.items():
+        name, result = site["site"], glideins.get(host) or {}
+        items = [item for item in lease.get("plan") or [] if item.site == name]
+        if "before" in result:
+            report = _report(result["after"] or result["before"], items, result)
+        elif site["error"] or result.get("failed") or result.get("unreachable") or plan.get("failed"):
+            report = {"error": str(site["error"] or result.get("msg") or plan.get("msg"))}
+        else:
+            # The queue matches the plan: the module was skipped.
+            report = _report(site["queue"], items, {})
+        reports.append({"site": name, "report": dict(report, **_unserved(plan, name))})
+    return reports
 
 
 def read_site(hostvars: Any, host: str, variables: Any) -> tuple:
@@ -161,11 +174,56 @@ def _queue_error(queue: Dict[str, Any], session: Dict[str, Any]) -> Optional[str
     return _TASK_FAILED.sub("", str(result.get("msg") or "its queue was not read"))
 
 
-def _report(site: Dict[str, Any], result: Dict[str, Any], cause: Any) -> Dict[str, Any]:
-    """Return the report of the module glideins, or one with an error. cause: the reason why a plan is missing."""
-    if result.get("report"):
-        return result["report"]
-    return {"error": str(site["error"] or result.get("msg") or cause)}
+def _report(queue: Dict[str, Any], items: List[PlanItem], result: Dict[str, Any]) -> Dict[str, Any]:
+    """Return the report of a site whose queue was read.
+
+    queue: the last result of queue_info; items: the site's items of the plan; result: of the module glideins, {} if it
+    was skipped.
+    """
+    counts = {(count["entry"], count["shape"]): count for count in queue["entries"]}
+    submitted, cancelled, errors = (result.get(key) or [] for key in ("submitted", "cancelled", "errors"))
+    entries = []
+    for item in items:
+        key = item.key[1:]
+        if key not in counts:
+            continue
+        mine = [error["error"] for error in errors if (error["entry"], error["shape"]) == key]
+        entries.append(
+            {
+                "entry": item.entry,
+                "shape": item.shape,
+                "credential_expires": queue["credential_expires"],
+                "present": item.present,
+                "wanted": item.wanted_present,
+                "queued": counts[key]["queued"],
+                "running": counts[key]["running"],
+                "sick": counts[key]["sick"],
+                "sick_reasons": counts[key]["sick_reasons"],
+                "registered": item.registered,
+                # Submissions of unknown outcome have no job_id.
+                "launched": _total([each for each in submitted if each["job_id"] is not None], key),
+                "cancelled": _total(cancelled, key),
+                "reason": item.reason,
+                "error": " ".join(mine) or None,
+                # For the core-hours.
+                "cpus": item.cpus,
+                "running_since": counts[key]["running_since"],
+                "running_glideins": counts[key]["running_glideins"],
+            }
+        )
+    general = [error["error"] for error in errors if error["entry"] is None]
+    return {
+        "as_of": queue["as_of"],
+        "error": " ".join(general) or None,
+        "entries": entries,
+        "orphans": sum(queue["orphans"].values()),
+        "summaries": result.get("summaries"),
+    }
+
+
+def _total(changes: List[Dict[str, Any]], key: Tuple[str, str]) -> int:
+    """Return the number of glideins of (entry, shape) that were submitted or cancelled."""
+    return sum(change["count"] for change in changes if (change["entry"], change["shape"]) == key)
 
 
 def _unserved(plan: Dict[str, Any], site: str) -> Dict[str, Any]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of the site modules' action plugins: options from host variables, and runs that skip the login node."""
+"""Tests of the site modules' action plugins: options from host variables, and time limits."""
 
 import subprocess
 
@@ -16,22 +16,8 @@ from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import (
     SiteActionModule,
     failure_message,
 )
-from ansible_collections.glidein.ops.tests.unit.support.builders import NOW
 
 VARIABLES = {"inventory_hostname": "login1", "glidein_scheduler": "slurm", "glidein_entries": {"main": {}}}
-QUEUE = {
-    "site": "lab",
-    "as_of": NOW,
-    "entries": [
-        {"entry": "main", "shape": "core", "queued": 1, "running": 2, "sick": 0, "sick_reasons": [],
-         "running_since": [[NOW - 60, 2]], "running_glideins": []}
-    ],
-    "orphans": {"queued": 0, "running": 1},
-    "access": {"due": False, "problems": []},
-    "credential_expires": None,
-    "files": {"deployed": True, "credential": True, "newest_output": NOW - 500.5, "oldest_log": NOW - 10 * 86400.0},
-}  # fmt: skip
-PLAN = [{"site": "lab", "entry": "main", "shape": "core", "present": 3, "reason": "3 jobs", "registered": 2, "cpus": 1}]
 
 
 class Task:
@@ -147,7 +133,7 @@ def test_a_task_that_reaches_its_time_limit_leaves_no_process_and_removes_nothin
         raise TaskTimeoutError("Timed out after 300 second(s).")
 
     monkeypatch.setattr(NormalActionModule, "run", hang)
-    action = action_of(GlideinsAction, {"plan": None, "queue": None})
+    action = action_of(GlideinsAction, {"plan": None})
     action._task.timeout = 300
     result = action.run(None, dict(VARIABLES, glidein_collector="cm"))
     assert (result["failed"], result["timed_out"]) == (True, True)
@@ -174,81 +160,6 @@ def test_a_variable_that_is_missing_or_cannot_be_read_is_named(cls, variables, m
     with pytest.raises(OptionError) as error:
         options(cls, **variables)
     assert str(error.value) == message
-
-
-def has_work(queue=None, **args):
-    args = {"plan": PLAN, "summaries_since": NOW - 500.5, **args}
-    return action_of(GlideinsAction, args)._has_work(dict(QUEUE, **(queue or {})))
-
-
-@pytest.fixture(autouse=True)
-def now(monkeypatch):
-    monkeypatch.setattr("time.time", lambda: NOW)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"summaries_since": None},
-        {"credential": "pool_password", "queue": {"files": dict(QUEUE["files"], credential=False)}},
-        {"credential": "pool_password", "queue": {"credential_expires": NOW}},
-        {"queue": {"files": dict(QUEUE["files"], newest_output=None, oldest_log=None)}, "summaries_since": 0},
-        {"log_days": 0},
-        {"queue": {"orphans": {"queued": 0, "running": 5}}},
-        {"plan": [dict(PLAN[0], present=None)]},
-        {"queue": {"access": {"due": False, "problems": ["the token of the CE expires"]}}},
-    ],
-)
-def test_a_site_whose_queue_matches_the_plan_has_no_work(changes):
-    assert has_work(**changes) is False
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"summaries_since": NOW - 501},
-        {"summaries_since": 0},
-        {"summaries_since": "yesterday"},
-        {"log_days": 10},
-        {"log_days": "soon"},
-        {"queue": {"credential_expires": NOW}},
-        {"queue": {"files": dict(QUEUE["files"], credential=False)}},
-        {"queue": {"files": dict(QUEUE["files"], deployed=False)}},
-        {"queue": {"orphans": {"queued": 1, "running": 0}}},
-        {"queue": {"access": {"due": True, "problems": []}}},
-        {"queue": {"entries": []}},
-        {"queue": {"entries": [dict(QUEUE["entries"][0], running=1)]}},
-        {"queue": {"entries": [dict(QUEUE["entries"][0], running=3)]}},
-        {"queue": {"entries": [dict(QUEUE["entries"][0], sick=1)]}},
-        {"plan": None},
-    ],
-)
-def test_a_site_whose_queue_differs_from_the_plan_has_work(changes):
-    assert has_work(**changes) is True
-
-
-def unchanged(check_mode=False):
-    return action_of(GlideinsAction, {"plan": PLAN}, check_mode)._unchanged(QUEUE)
-
-
-def test_a_site_without_work_reports_its_queue_counts():
-    result = unchanged()
-    assert (result["changed"], result["before"], result["after"], result["errors"]) == (False, QUEUE, QUEUE, [])
-    assert result["decisions"] == [
-        {"entry": "main", "shape": "core", "present": 3, "submit": 0, "cancel": 0, "limited_by": None}
-    ]
-    report = result["report"]
-    assert report.pop("entries") == [
-        {"entry": "main", "shape": "core", "present": 3, "wanted": None, "queued": 1, "running": 2, "sick": 0,
-         "sick_reasons": [], "registered": 2, "launched": 0, "cancelled": 0, "reason": "3 jobs", "error": None,
-         "cpus": 1, "running_since": [[NOW - 60, 2]], "credential_expires": None, "running_glideins": []}
-    ]  # fmt: skip
-    assert report == {"as_of": NOW, "error": None, "orphans": 1, "summaries": None}
-
-
-def test_check_mode_reports_nothing():
-    assert unchanged(check_mode=True)["report"] is None
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ def site(name="lab", **changes):
             "limits": {},
             "budget": {},
             "eagerness": None,
+            "credential": "token",
+            "log_days": 14,
             "queue": queue({("main", "core"): {}}, name),
             "error": None,
         },
@@ -337,16 +339,63 @@ def test_an_invalid_grant_is_not_a_lease(server, answer):
     assert presents(result) == {"lab": 0}
 
 
-def test_orders_are_for_sites_whose_queue_is_known():
-    items = [PlanItem("lab", "main", "core", 3, 2, counted=1, running=4), PlanItem("b", "main", "core", 0, 0)]
-    order = {"entry": "main", "shape": "core", "kept_sick": 0, "cpus": 1, "registered": 0, "reason": ""}
-    known, unknown = dict(order, present=7, wanted=6, added=2), dict(order, present=None, wanted=None, added=None)
-    given = sites(site(), site("away", queue=None, error="no ssh"), site("b"), site("none"))
+def item(name="lab", queued=1, **changes):
+    return PlanItem(name, "main", "core", queued, queued, **dict({"counted": 1, "running": 2, "sick": 0}, **changes))
+
+
+def test_orders_are_for_sites_whose_queue_differs_from_the_plan():
+    items = [item(queued=3), item("same"), PlanItem("b", "main", "core", 0, 0)]
+    order = {"entry": "main", "shape": "core", "present": 5, "added": 2, "kept_sick": 0}
+    given = sites(site(), site("away", queue=None, error="no ssh"), site("same"), site("b"), site("none"))
     assert cycle.orders(given, items, {"summaries_until": {"lab": 7}}) == {
-        "login-0": {"plan": [known], "summaries_since": 7},
-        "login-2": {"plan": [unknown], "summaries_since": 0},
-        "login-3": {"plan": [], "summaries_since": 0},
+        "login-0": {"plan": [order], "summaries_since": 7}
     }
+
+
+def has_order(changes=None, since=NOW - 500.5, files=None, queue_changes=None, **of_item):
+    one = site(**(changes or {}))
+    one["queue"].update(queue_changes or {})
+    one["queue"]["files"].update({"newest_output": NOW - 500.5, "oldest_log": NOW - 10 * 86400.0, **(files or {})})
+    return bool(cycle.orders(sites(one), [item(**of_item)], {"summaries_until": {"lab": since}}))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"changes": {"credential": "pool_password"}, "files": {"credential": False}},
+        {"changes": {"credential": "pool_password"}, "queue_changes": {"credential_expires": NOW}},
+        {"files": {"newest_output": None, "oldest_log": None}, "since": 0},
+        {"changes": {"log_days": 0}},
+        {"queue_changes": {"orphans": {"queued": 0, "running": 5}}},
+        {"counted": None, "running": None, "sick": None},
+        {"queue_changes": {"access": {"due": False, "problems": ["the token of the CE expires"]}}},
+        {"sick": 1, "kept_sick": 1},
+    ],
+)
+def test_a_site_whose_queue_matches_the_plan_has_no_order(given):
+    assert not has_order(**given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"since": NOW - 501},
+        {"since": 0},
+        {"changes": {"log_days": 10}},
+        {"queue_changes": {"credential_expires": NOW}},
+        {"files": {"credential": False}},
+        {"files": {"deployed": False}},
+        {"queue_changes": {"orphans": {"queued": 1, "running": 0}}},
+        {"queue_changes": {"access": {"due": True, "problems": []}}},
+        {"queued": 0},
+        {"queued": 2},
+        {"sick": 1},
+        {"sick": 2, "kept_sick": 1},
+    ],
+)
+def test_a_site_with_work_has_an_order(given):
+    assert has_order(**given)
 
 
 @pytest.mark.parametrize("running, submit", [(5, 1), (3, 1), (6, 0), (9, 0)])

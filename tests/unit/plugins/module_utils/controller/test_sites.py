@@ -2,12 +2,14 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import (
     read_site,
     results_of_play,
     site_reports,
     sites_of_play,
 )
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, queue
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import (
     AnsibleVaultError,
     Encrypted,
@@ -50,6 +52,8 @@ def test_the_plan_accepts_a_definition():
             "limits": {"total": 3},
             "budget": {},
             "eagerness": None,
+            "credential": "token",
+            "log_days": 14,
             "queue": QUEUE,
             "error": None,
         },
@@ -61,6 +65,8 @@ def test_the_plan_accepts_a_definition():
             "limits": {},
             "budget": {},
             "eagerness": None,
+            "credential": "token",
+            "log_days": 14,
             "queue": None,
             "error": "Connection timed out",
         },
@@ -129,6 +135,8 @@ ENCRYPTED = "the vault that holds it cannot be decrypted"
         (unreadable("glidein_revoked"), "glidein_revoked: "),
         (host(glidein_revoked="{{ gone }}"), "glidein_revoked: "),
         (unreadable("glidein_pull"), "glidein_pull: "),
+        (unreadable("glidein_credential"), "glidein_credential: "),
+        (host(glidein_log_days="soon"), "glidein_log_days: 'soon' is invalid; expected a whole number"),
         (host(glidein_pull="{{ gone }}"), "glidein_pull: "),
     ],
 )
@@ -184,25 +192,60 @@ def test_the_variables_of_a_host_are_put_together_once():
 
 
 def test_the_results_of_a_play_are_those_of_its_sites():
-    hosts = {"h": host(glidein_demand_token=TOKEN, cycle_glideins={"report": {}}), "b": host(), "other": host()}
+    hosts = {"h": host(glidein_demand_token=TOKEN, cycle_glideins={"changed": True}), "b": host(), "other": host()}
     sites = {"h": {"site": "lab"}, "b": {"site": "b"}}
-    assert results_of_play(hosts, sites) == ({"h": {"report": {}}, "b": {}}, {"lab": TOKEN})
+    assert results_of_play(hosts, sites) == ({"h": {"changed": True}, "b": {}}, {"lab": TOKEN})
 
 
-def report_of(result=None, error=None, plan=None, lease=None):
-    sites = {"h": {"site": "lab", "error": error}}
-    (found,) = site_reports(sites, {"h": result or {"skipped": True}}, plan or {}, lease or {})
+NODE = PlanItem("lab", "main", "core", 1, 2, counted=1, running=2, sick=1, cpus=4, registered=2, text="3 jobs")
+RUNNING = {"running_since": [[NOW - 60, 2]], "running_glideins": [{"id": "1_2", "wait_s": 340}]}
+COUNTED = queue({("main", "core"): dict(RUNNING, queued=1, running=2, sick=1, sick_reasons=["held"])})
+
+
+def report_of(result=None, error=None, plan=None, items=(NODE,), read=COUNTED):
+    sites = {"h": {"site": "lab", "error": error, "queue": None if error else read}}
+    lease = {} if (plan or {}).get("failed") else {"plan": list(items), "failed": True, "msg": "of another site"}
+    (found,) = site_reports(sites, {"h": result or {"skipped": True}}, plan or {}, lease)
     assert found["site"] == "lab"
     return found["report"]
 
 
-def test_a_report_has_the_actions_or_the_reason_for_none():
-    assert report_of({"report": {"as_of": 1}}) == {"as_of": 1}
+def result_of(after=COUNTED, before=COUNTED, **more):
+    return dict({"before": before, "after": after, "submitted": [], "cancelled": [], "errors": []}, **more)
+
+
+def test_the_report_of_a_site_whose_queue_matches_the_plan_has_the_counts_and_the_plan():
+    report = report_of()
+    assert report.pop("entries") == [
+        {"entry": "main", "shape": "core", "present": 3, "wanted": 4, "queued": 1, "running": 2, "sick": 1,
+         "sick_reasons": ["held"], "registered": 2, "launched": 0, "cancelled": 0, "reason": "3 jobs", "error": None,
+         "cpus": 4, "credential_expires": None, **RUNNING}
+    ]  # fmt: skip
+    assert report == {"as_of": NOW - 5, "error": None, "orphans": 0, "summaries": None}
+
+
+def test_a_report_has_the_actions_and_errors_of_the_login_node():
+    key = {"entry": "main", "shape": "core"}
+    submitted = [dict(key, count=2, job_id="1"), dict(key, count=3, job_id="2"), dict(key, count=9, job_id=None)]
+    cancelled = [dict(key, count=1), {"entry": None, "shape": None, "count": 7}]
+    errors = [dict(key, error="unknown outcome."), {"entry": None, "shape": None, "error": "no access"}]
+    summaries = {"since": 0, "until": 5, "glideins": []}
+    after = dict(queue({("main", "core"): {"queued": 6}}, orphans={"queued": 0, "running": 1}), credential_expires=9)
+    result = result_of(after, submitted=submitted, cancelled=cancelled, errors=errors, summaries=summaries)
+    report = report_of(result)
+    (entry,) = report["entries"]
+    assert (entry["launched"], entry["cancelled"], entry["queued"]) == (5, 1, 6)
+    assert (entry["error"], entry["credential_expires"]) == ("unknown outcome.", 9)
+    assert (report["error"], report["orphans"], report["summaries"]) == ("no access", 1, summaries)
+    # If the queue could not be read again, the counts are those before.
+    assert report_of(dict(result, after=None, failed=True))["entries"][0]["queued"] == 1
+
+
+def test_a_report_without_a_plan_or_a_queue_has_the_reason():
     assert report_of(error="Connection timed out") == {"error": "Connection timed out"}
     assert report_of({"failed": True, "msg": "no payload"}) == {"error": "no payload"}
+    assert report_of({"unreachable": True, "msg": "no ssh"}) == {"error": "no ssh"}
     assert report_of(plan={"failed": True, "msg": "no library"}) == {"error": "no library"}
-    assert report_of(lease={"failed": True, "msg": "invalid ttl"}) == {"error": "invalid ttl"}
-    assert report_of() == {"error": "not planned"}
 
 
 def test_a_report_has_the_reasons_for_unserved_jobs_at_this_site():
@@ -211,7 +254,7 @@ def test_a_report_has_the_reasons_for_unserved_jobs_at_this_site():
         {"group": "many", "count": 9, "reason": "for all"},
     ]
     here = {"few": {"other": "of another site"}, "many": {"lab": "x" * 600, "other": "of another site"}}
-    reported = report_of({"report": {"as_of": 1}}, plan={"unserved": rows, "unserved_at": here})
+    reported = report_of(plan={"unserved": rows, "unserved_at": here})
     assert reported["unserved"] == [
         {"group": "many", "count": 9, "reason": "x" * 500},
         {"group": "few", "count": 1, "reason": "for all"},
