@@ -53,12 +53,13 @@ def demand_server_sites(hostvars: Any, hosts: List[str]) -> Dict[str, Any]:
         variables = hostvars[host]
         site = read_variables(host, variables, "glidein_site")[0] or host
         if "glidein_demand_token" in variables and host not in sites["revoked_hosts"]:
-            tokens[str(site)] = str(read_variables(host, variables, "glidein_demand_token")[0] or "")
+            tokens[site] = str(read_variables(host, variables, "glidein_demand_token")[0] or "")
         names = ("glidein_deployment", "glidein_entries", "glidein_limits")
         deployment, entries, of_site = read_variables(host, variables, *names)
         if "glidein_entries" in variables:
+            deployment = deployment or VARIABLES["glidein_deployment"].default
             try:
-                limits[site] = lease_limit(normalise_site(deployment or "glidein", site, entries, of_site))
+                limits[site] = lease_limit(normalise_site(deployment, site, entries, of_site))
             except InputError as error:
                 raise InputError(f"{host}: {error}") from error
     revoked = [site["site"] for site in sites["revoked"] if site["site"] not in trusted]
