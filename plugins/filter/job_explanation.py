@@ -19,13 +19,13 @@ options:
 positional: analysis
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import from_result
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import job_explanation
 
 
 def explanation(planned, analysis):
     """Return the explanation of the job of a plan."""
-    return job_explanation(planned["job"], planned["demand"], from_result(planned["plan"]), analysis)
+    return job_explanation(planned["job"], Demand(**planned["demand"]), Plan.of(planned["plan"]), analysis)
 
 
 class FilterModule:

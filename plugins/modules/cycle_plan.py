@@ -33,7 +33,7 @@ EXAMPLES = "\n# See playbooks/cycle.yml\n"
 
 RETURN = r"""
 plan:
-  description: The plan, with its reasons; C(failed) with C(msg), or empty without demand.
+  description: The plan with its reasons, or C(error); empty without demand.
   returned: success
   type: dict
 orders:

@@ -10,6 +10,7 @@ is Ansible's: {host: variables, which are templated when they are read}.
 import re
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     checked,
     plain,
@@ -80,20 +81,20 @@ def results_of_play(hostvars: Any, sites: dict) -> tuple:
     return results, tokens
 
 
-def site_reports(sites: dict, glideins: dict, plan: dict, lease: dict) -> list:
+def site_reports(sites: dict, glideins: dict, plan: Plan) -> list:
     """Return the reports of the sites, [{"site", "report"}].
 
-    sites: {host: definition}; glideins: {host: result of the module glideins}, also of a skipped task; plan, lease:
-    of cycle.plan_sites and cycle.lease_jobs.
+    sites: {host: definition}; glideins: {host: result of the module glideins}, also of a skipped task; plan: with
+    the items that the leases left.
     """
     reports = []
     for host, site in sites.items():
         name, result = site["site"], glideins.get(host) or {}
-        items = [item for item in lease.get("plan") or [] if item.site == name]
+        items = [item for item in plan.items if item.site == name]
         if "before" in result:
             report = _report(result["after"] or result["before"], items, result)
-        elif site["error"] or result.get("failed") or result.get("unreachable") or plan.get("failed"):
-            report = {"error": str(site["error"] or result.get("msg") or plan.get("msg"))}
+        elif site["error"] or result.get("failed") or result.get("unreachable") or plan.error:
+            report = {"error": str(site["error"] or result.get("msg") or plan.error)}
         else:
             # The queue matches the plan: the module was skipped.
             report = _report(site["queue"], items, {})
@@ -226,14 +227,11 @@ def _total(changes: List[Dict[str, Any]], key: Tuple[str, str]) -> int:
     return sum(change["count"] for change in changes if (change["entry"], change["shape"]) == key)
 
 
-def _unserved(plan: Dict[str, Any], site: str) -> Dict[str, Any]:
-    """Return {"unserved": [{"group", "count", "reason"}]}: the largest groups that a plan does not serve at a site.
-
-    plan: of make_plan; {} without a plan.
-    """
-    if plan.get("unserved") is None:
+def _unserved(plan: Plan, site: str) -> Dict[str, Any]:
+    """Return {"unserved": [{"group", "count", "reason"}]}: the largest groups that a plan does not serve at a site."""
+    if plan.error:
         return {}
-    rows = sorted(plan["unserved"], key=lambda row: (-row["count"], row["group"]))[:MAX_UNSERVED]
-    here = plan.get("unserved_at") or {}
+    rows = sorted(plan.unserved, key=lambda row: (-row["count"], row["group"]))[:MAX_UNSERVED]
+    here = plan.unserved_at
     reasons = [here.get(row["group"], {}).get(site, row["reason"])[:MAX_REASON_CHARS] for row in rows]
     return {"unserved": [dict(row, reason=reason) for row, reason in zip(rows, reasons)]}

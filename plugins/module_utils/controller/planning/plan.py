@@ -115,6 +115,11 @@ class PlanItem(NamedTuple):
         return None if self.running is None else self.queued + self.running
 
     @property
+    def jobs_served(self) -> int:
+        """Return the number of jobs that starting, queued and new glideins are meant for."""
+        return sum(self.serves.values())
+
+    @property
     def reason(self) -> str:
         """Return the reason with the notes."""
         return "; ".join([self.text, *self.notes])

@@ -72,7 +72,7 @@ def plan(*given, groups=None, known=None, **more):
 
 
 def presents(result):
-    return {item.site: item.present for item in result["plan"]}
+    return {item.site: item.present for item in result.items}
 
 
 def calls(server):
@@ -103,9 +103,7 @@ def sent_tokens(server):
     ],
 )
 def test_an_invalid_variable_of_the_plan_is_named_with_its_value_and_the_allowed_values(given, words):
-    result = plan(site(), **given)
-    assert result["failed"]
-    assert words in result["msg"]
+    assert words in plan(site(), **given).error
 
 
 def test_without_variables_the_plan_has_its_defaults():
@@ -123,7 +121,7 @@ def test_without_variables_the_plan_has_its_defaults():
 
 def test_a_variable_that_cannot_be_read_is_named():
     hidden = Unreadable("glidein_guard", {})
-    assert cycle.plan_sites(hidden, {}, NO_DEMAND, NO_SUPPLY)["msg"].startswith("glidein_guard: ")
+    assert cycle.plan_sites(hidden, {}, NO_DEMAND, NO_SUPPLY).error.startswith("glidein_guard: ")
 
 
 # Demand
@@ -134,7 +132,7 @@ def test_demand_is_read_for_sites_whose_queue_is_known_with_the_attributes_that_
     entries = {"main": raw_entry(accept_requirements='TARGET.ProjectName == "icecube"')}
     given = sites(site(entries=entries), site("away", queue=None), site("twin"), site("twin"), site("b"))
     found = cycle.read_demand(variables(server), given, {})
-    assert found == {"demand": {"method": "get_demand"}, "supply": {"method": "get_supply"}}
+    assert found == ({"method": "get_demand"}, {"method": "get_supply"}, None)
     assert [call["params"] for call in calls(server)] == [
         {"sites": ["b", "lab"], "attributes": ["ProjectName"]},
         {},
@@ -144,17 +142,17 @@ def test_demand_is_read_for_sites_whose_queue_is_known_with_the_attributes_that_
 def test_any_token_that_is_not_refused_reads_the_demand(server):
     server.say(lambda _request: {"result": {}} if sent_tokens(server)[-1] == "Bearer good" else REFUSED)
     tokens = {"new": "new-site", "lab": "good", "b": "other"}
-    assert "failed" not in cycle.read_demand(variables(server), {}, tokens)
+    assert not cycle.read_demand(variables(server), {}, tokens).error
     assert sent_tokens(server) == ["Bearer new-site", "Bearer good", "Bearer good"]
     result = cycle.read_demand(variables(server), {}, {"new": "new-site", "old": "old-site"})
-    assert "JSON-RPC error -32001" in result["msg"]
-    assert "correct glidein_demand_token, or run glidein.ops.deploy" in result["msg"]
+    assert "JSON-RPC error -32001" in result.error
+    assert "correct glidein_demand_token, or run glidein.ops.deploy" in result.error
 
 
 def test_other_errors_are_not_tried_again_and_show_no_token(server):
     server.say({"error": {"code": -32603, "message": f"Internal error of {TOKEN}"}}, 500)
     result = cycle.read_demand(variables(server), {}, {"lab": TOKEN, "b": "other"})
-    assert "Internal error of ********" in result["msg"]
+    assert "Internal error of ********" in result.error
     assert len(server.requests) == 1
 
 
@@ -167,14 +165,12 @@ def test_other_errors_are_not_tried_again_and_show_no_token(server):
     ],
 )
 def test_a_demand_that_cannot_be_read_is_a_failure_with_its_reason(given, words):
-    result = cycle.read_demand(given, sites(site()), {"lab": TOKEN})
-    assert result["failed"]
-    assert words in result["msg"]
+    assert words in cycle.read_demand(given, sites(site()), {"lab": TOKEN}).error
 
 
 def test_without_the_library_requests_the_failure_names_it(monkeypatch):
     monkeypatch.setattr(demand_client, "requests", None)
-    assert "requests" in cycle.read_demand(UNREACHABLE, {}, {})["msg"]
+    assert "requests" in cycle.read_demand(UNREACHABLE, {}, {}).error
 
 
 def test_a_job_is_read_by_its_name(server):
@@ -198,7 +194,7 @@ def test_a_reply_without_a_job_is_an_error(server, result):
 def test_a_plan_is_for_all_sites():
     result = plan(site(), site("away", queue=None, error="Connection timed out"))
     assert presents(result) == {"lab": 2, "away": None}
-    assert (result["as_of"], result["unserved"], result["errors"]) == (NOW, [], [])
+    assert (result.as_of, result.unserved, result.errors) == (NOW, [], [])
 
 
 def test_a_site_with_a_mistake_does_not_stop_the_others():
@@ -206,7 +202,7 @@ def test_a_site_with_a_mistake_does_not_stop_the_others():
     directive = site("array", entries={"main": raw_entry(directives=["--array=1-9"])})
     result = plan(site(), odd, directive)
     assert presents(result) == {"lab": 2}
-    assert [(error["site"], error["error"].split(":")[0]) for error in result["errors"]] == [
+    assert [(error["site"], error["error"].split(":")[0]) for error in result.errors] == [
         ("odd", "glidein_entries.main.walltime"),
         ("array", "glidein_entries.main.directives[0]"),
     ]
@@ -219,8 +215,8 @@ def test_a_site_with_a_mistake_does_not_stop_the_others():
 def test_sites_of_one_name_are_left_out_and_do_not_stop_the_others():
     result = plan(site("twin"), site(), site("twin", entries={"main": raw_entry(walltime="x")}))
     assert presents(result) == {"lab": 2}
-    assert [error["site"] for error in result["errors"]] == ["twin"]
-    assert "glidein_site: 'twin' is the name of 2 sites" in result["errors"][0]["error"]
+    assert [error["site"] for error in result.errors] == ["twin"]
+    assert "glidein_site: 'twin' is the name of 2 sites" in result.errors[0]["error"]
 
 
 def test_the_variables_of_the_deployment_change_the_plan():
@@ -235,36 +231,36 @@ def test_the_variables_of_the_deployment_change_the_plan():
 
 
 def test_invalid_demand_is_a_failure():
-    assert "demand.groups[0].count: -2" in plan(site(), groups=[group(count=-2)])["msg"]
+    assert "demand.groups[0].count: -2" in plan(site(), groups=[group(count=-2)]).error
 
 
 @pytest.mark.skipif(classad.classad2 is None, reason="needs the Python library htcondor")
 def test_accept_requirements_that_cannot_be_read_are_an_error_of_their_site():
     result = plan(site(), site("odd", entries={"main": raw_entry(accept_requirements="Owner ==")}))
     assert presents(result) == {"lab": 2}
-    assert "glidein_entries.main.accept_requirements: 'Owner =='" in result["errors"][0]["error"]
+    assert "glidein_entries.main.accept_requirements: 'Owner =='" in result.errors[0]["error"]
 
 
 def test_without_the_library_requirements_are_a_failure_that_names_it(monkeypatch):
     monkeypatch.setattr(classad, "classad2", None)
     assert presents(plan(site())) == {"lab": 2}
-    result = plan(site(), groups=[group(requirements="TARGET.HasCVMFS")])
-    assert result["failed"]
-    assert "htcondor" in result["msg"]
+    assert "htcondor" in plan(site(), groups=[group(requirements="TARGET.HasCVMFS")]).error
 
 
 def test_a_plan_is_the_same_after_its_way_through_a_result_of_ansible():
     made = plan(site(), groups=[group(count=2)], glidein_guard={"ramp_first": 1})
-    (item,) = cycle.from_result(json.loads(json.dumps(cycle.to_result(made))))["plan"]
-    assert item.order() == made["plan"][0].order()
-    assert item.with_queued(0, "note").reason == f"{made['plan'][0].reason}; note"
-    assert cycle.from_result(cycle.to_result({})) == {}
+    again = cycle.Plan.of(json.loads(json.dumps(made.result())))
+    assert again._replace(items=()) == made._replace(items=())
+    assert again.items[0].order() == made.items[0].order()
+    assert again.items[0].with_queued(0, "note").reason == f"{made.items[0].reason}; note"
+    assert cycle.Plan.of(cycle.Plan().result())._replace(items=()) == cycle.Plan()
 
 
 # Leases
 
 
 def lease(given, names=("lab",), tokens=None, **more):
+    """Return (plan, Lease)."""
     made = plan(*map(site, names), groups=[group(count=2 * len(names))], glidein_allocation="spread")
     tokens = {name: f"token-of-{name}" for name in names} if tokens is None else tokens
     return cycle.lease_jobs(dict(given, **more), made, tokens)
@@ -288,44 +284,45 @@ def granting(*rounds):
 
 def test_each_site_leases_the_jobs_of_the_plan_with_its_own_token(server):
     server.say(granting({"lab": 2, "away": 2}))
-    result = lease(variables(server), ("lab", "away"), glidein_deployment="ops")
+    result, leases = lease(variables(server), ("lab", "away"), glidein_deployment="ops")
     assert sent_tokens(server) == ["Bearer token-of-away", "Bearer token-of-lab"]
     assert (calls(server)[1]["method"], calls(server)[1]["params"]) == (
         "lease",
         {"site": "lab", "entries": {"main": {"a": 2}}, "ttl_s": 1800, "deployment": "ops"},
     )
     assert presents(result) == {"lab": 2, "away": 2}
-    assert (result["failed"], result["errors"], result["limited"]) == (False, [], {})
+    assert leases == ({}, [], {"that another controller leased first": 0})
 
 
 def test_a_grant_that_the_sites_limit_reduced_is_named_with_the_limit(server):
     answer = {"granted": {"main": {"a": 1}}, "expires": NOW + 1800, "site_limit": 1}
     server.result(answer)
-    result = lease(variables(server))
-    assert (presents(result), result["limited"]) == ({"lab": 1}, {"lab": 1})
+    result, leases = lease(variables(server))
+    assert (presents(result), leases.limited) == ({"lab": 1}, {"lab": 1})
+    assert leases.not_leased == {"beyond the lease limit of their site": 1}
 
 
 def test_without_a_lease_nothing_new_is_ordered_there_and_the_others_have_theirs(server):
     server.say(granting({"away": "Unauthorized token-of-away", "lab": 2}))
-    result = lease(variables(server), ("lab", "away"))
-    assert result["failed"]
+    result, leases = lease(variables(server), ("lab", "away"))
     assert presents(result) == {"lab": 2, "away": 0}
-    assert [error["site"] for error in result["errors"]] == ["away"]
-    assert "Unauthorized ********" in result["errors"][0]["error"]
-    assert result["msg"].startswith("away: Demand server ")
+    assert [error["site"] for error in leases.errors] == ["away"]
+    assert "Unauthorized ********" in leases.errors[0]["error"]
+    assert leases.not_leased == {"without a lease": 2, "that another controller leased first": 0}
 
 
 def test_a_server_that_does_not_respond_gets_one_request():
-    result = lease(UNREACHABLE, ("lab", "away"))
+    result, leases = lease(UNREACHABLE, ("lab", "away"))
     assert presents(result) == {"lab": 0, "away": 0}
-    assert [error["site"] for error in result["errors"]] == ["away", "lab"]
-    assert len({error["error"] for error in result["errors"]}) == 1
+    assert [error["site"] for error in leases.errors] == ["away", "lab"]
+    assert len({error["error"] for error in leases.errors}) == 1
 
 
 def test_a_site_without_a_token_takes_no_lease(server):
     server.say(granting({"lab": 0}))
-    result = lease(variables(server), ("lab", "away"), tokens={"lab": TOKEN})
+    result, leases = lease(variables(server), ("lab", "away"), tokens={"lab": TOKEN})
     assert presents(result) == {"lab": 0, "away": 2}
+    assert leases.not_leased == {"that another controller leased first": 2}
     assert sent_tokens(server) == ["Bearer " + TOKEN]
 
 
@@ -334,8 +331,8 @@ def test_a_site_without_a_token_takes_no_lease(server):
 )
 def test_an_invalid_grant_is_not_a_lease(server, answer):
     server.result(answer)
-    result = lease(variables(server))
-    assert "lease: no grants: " in result["msg"]
+    result, leases = lease(variables(server))
+    assert "lease: no grants: " in leases.errors[0]["error"]
     assert presents(result) == {"lab": 0}
 
 

@@ -2,6 +2,7 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import (
     read_site,
@@ -202,10 +203,9 @@ RUNNING = {"running_since": [[NOW - 60, 2]], "running_glideins": [{"id": "1_2", 
 COUNTED = queue({("main", "core"): dict(RUNNING, queued=1, running=2, sick=1, sick_reasons=["held"])})
 
 
-def report_of(result=None, error=None, plan=None, items=(NODE,), read=COUNTED):
-    sites = {"h": {"site": "lab", "error": error, "queue": None if error else read}}
-    lease = {} if (plan or {}).get("failed") else {"plan": list(items), "failed": True, "msg": "of another site"}
-    (found,) = site_reports(sites, {"h": result or {"skipped": True}}, plan or {}, lease)
+def report_of(result=None, error=None, **plan):
+    sites = {"h": {"site": "lab", "error": error, "queue": None if error else COUNTED}}
+    (found,) = site_reports(sites, {"h": result or {"skipped": True}}, Plan((NODE,), **plan))
     assert found["site"] == "lab"
     return found["report"]
 
@@ -221,7 +221,7 @@ def test_the_report_of_a_site_whose_queue_matches_the_plan_has_the_counts_and_th
          "sick_reasons": ["held"], "registered": 2, "launched": 0, "cancelled": 0, "reason": "3 jobs", "error": None,
          "cpus": 4, "credential_expires": None, **RUNNING}
     ]  # fmt: skip
-    assert report == {"as_of": NOW - 5, "error": None, "orphans": 0, "summaries": None}
+    assert report == {"as_of": NOW - 5, "error": None, "orphans": 0, "summaries": None, "unserved": []}
 
 
 def test_a_report_has_the_actions_and_errors_of_the_login_node():
@@ -242,10 +242,11 @@ def test_a_report_has_the_actions_and_errors_of_the_login_node():
 
 
 def test_a_report_without_a_plan_or_a_queue_has_the_reason():
-    assert report_of(error="Connection timed out") == {"error": "Connection timed out"}
-    assert report_of({"failed": True, "msg": "no payload"}) == {"error": "no payload"}
-    assert report_of({"unreachable": True, "msg": "no ssh"}) == {"error": "no ssh"}
-    assert report_of(plan={"failed": True, "msg": "no library"}) == {"error": "no library"}
+    assert report_of(error="Connection timed out") == {"error": "Connection timed out", "unserved": []}
+    assert report_of({"failed": True, "msg": "no payload"})["error"] == "no payload"
+    assert report_of({"unreachable": True, "msg": "no ssh"})["error"] == "no ssh"
+    (found,) = site_reports({"h": {"site": "lab", "error": None}}, {"h": {"skipped": True}}, Plan(error="no library"))
+    assert found["report"] == {"error": "no library"}
 
 
 def test_a_report_has_the_reasons_for_unserved_jobs_at_this_site():
@@ -254,7 +255,7 @@ def test_a_report_has_the_reasons_for_unserved_jobs_at_this_site():
         {"group": "many", "count": 9, "reason": "for all"},
     ]
     here = {"few": {"other": "of another site"}, "many": {"lab": "x" * 600, "other": "of another site"}}
-    reported = report_of(plan={"unserved": rows, "unserved_at": here})
+    reported = report_of(unserved=rows, unserved_at=here)
     assert reported["unserved"] == [
         {"group": "many", "count": 9, "reason": "x" * 500},
         {"group": "few", "count": 1, "reason": "for all"},
@@ -263,4 +264,4 @@ def test_a_report_has_the_reasons_for_unserved_jobs_at_this_site():
 
 def test_a_report_names_the_largest_groups_that_are_not_served():
     rows = [{"group": f"g{number}", "count": number, "reason": ""} for number in range(80)]
-    assert [row["count"] for row in report_of(plan={"unserved": rows})["unserved"]] == list(range(79, 29, -1))
+    assert [row["count"] for row in report_of(unserved=rows)["unserved"]] == list(range(79, 29, -1))
