@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The explanation of one job for the playbook explain: pure functions of what was read."""
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import how_served, job_numbers
@@ -50,7 +50,7 @@ def job_explanation(job: Dict[str, Any], demand: Demand, plan: Plan, analysis: D
     """
     row = _row(demand.demand, job) if job["state"] == "idle" else None
     counted = row is not None and row["count"] > 0
-    rows = (plan.explanation) if job.get("group") and job["state"] in WAITING else []
+    rows = plan.explanation if job.get("group") and job["state"] in WAITING else ()
     step = _next_step(job, demand, plan, rows, row)
     lines = _job_lines(job) + _group_lines(job.get("group"), row, plan, counted)
     lines += section("WHAT NO GLIDEIN CAN CHANGE", _obstacle_lines(job))
@@ -109,7 +109,7 @@ def _obstacle_lines(job: Dict[str, Any]) -> List[str]:
     return [line for each in job["obstacles"] for line in wrap(f"{each['reason']}. {each['action']}", "  ")]
 
 
-def _entry_lines(rows: List[Dict[str, Any]], plan: Plan, group: Any, counted: bool) -> List[str]:
+def _entry_lines(rows: Sequence[Dict[str, Any]], plan: Plan, group: Any, counted: bool) -> List[str]:
     """Return the table of the verdicts: entries that serve the job first, then those where it fits.
 
     JOBS is the number of jobs of the group for which glideins are queued, starting or about to be submitted.
@@ -153,9 +153,9 @@ def _analysis_lines(job: Dict[str, Any], analysis: Dict[str, Any]) -> List[str]:
 
 def _next_step(
     job: Dict[str, Any],
-    demand: Dict[str, Any],
+    demand: Demand,
     plan: Plan,
-    rows: List[Dict[str, Any]],
+    rows: Sequence[Dict[str, Any]],
     row: Optional[Dict[str, Any]],
 ) -> str:
     """Return the one thing to do next, in a sentence."""
@@ -176,7 +176,7 @@ def _next_step(
     return _step_of_group(job["group"], plan, rows)
 
 
-def _step_of_group(group: Dict[str, Any], plan: Plan, rows: List[Dict[str, Any]]) -> str:
+def _step_of_group(group: Dict[str, Any], plan: Plan, rows: Sequence[Dict[str, Any]]) -> str:
     """Return the next step for a job that only lacks a glidein."""
     items = {item.key: item for item in plan.items}
     serving = [row for row in rows if row["serves"]]
