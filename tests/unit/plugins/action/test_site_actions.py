@@ -88,36 +88,56 @@ def test_the_probe_of_nodes_gets_its_script_and_the_settings_of_the_batch_job():
 
 
 @pytest.fixture
-def read_reports(monkeypatch):
-    """Return a function that runs the probe with these module results; it returns the last one and the time waited."""
+def probe(monkeypatch):
+    """Return a function that runs a whole probe with these results of the module.
+
+    It returns the result, the states of the runs, and the time waited.
+    """
     clock = [0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     monkeypatch.setattr("time.sleep", lambda seconds: clock.append(clock.pop() + seconds))
 
     def run(wait, *results):
-        left = list(results)
-        monkeypatch.setattr(SiteActionModule, "_run_module", lambda *_arguments: left.pop(0))
+        left, states = list(results), []
+
+        def run_module(action, *_arguments):
+            states.append(action._task.args["state"])
+            return left.pop(0)
+
+        monkeypatch.setattr(SiteActionModule, "_run_module", run_module)
         result = action_of(NodeProbeAction, {"wait": wait})._run_module(None, VARIABLES)
-        return result, clock[0], len(left)
+        assert not left
+        return result, " ".join(states), clock[0]
 
     return run
 
 
-def test_the_probe_of_nodes_waits_for_the_reports_without_a_failure_in_the_output(read_reports, capsys):
-    waiting, done = {"unfinished": 2, "waited_s": 9}, {"unfinished": 0, "waited_s": 0}
-    assert read_reports("900", waiting, {"failed": True, "msg": "busy"}, waiting, done) == (done, 30, 0)
+WAITING = {"changed": True, "unfinished": 2, "waited_s": 9, "nodes": {}, "msg": "2 queued"}
+ENDED = {"changed": True, "unfinished": 0, "waited_s": 0, "nodes": {"a": {}}, "msg": "reported"}
+BUSY = {"failed": True, "msg": "busy"}
+REPORTED = {"changed": True, "nodes": {"a": {}}, "msg": "reported"}
+
+
+def test_a_probe_waits_for_the_reports_without_a_failure_in_the_output_and_removes_its_files(probe, capsys):
+    found = probe("900", WAITING, WAITING, BUSY, WAITING, ENDED, ENDED)
+    assert found == (REPORTED, "submitted read read read read absent", 30)
     shown = capsys.readouterr().out
     assert "[login1] Waiting for 2 reports of compute nodes" in shown
     assert "FAILED" not in shown
 
 
-def test_the_probe_of_nodes_waits_no_longer_than_it_should(read_reports):
-    late = {"unfinished": 1, "waited_s": 901}
-    assert read_reports(900, late, late) == (late, 0, 1)
-    assert read_reports(0, {"failed": True}, late)[1:] == (0, 1)
-    broken = {"failed": True}
-    assert read_reports(25, *[broken] * 5) == (broken, 30, 1)
-    assert read_reports("soon", late)[0]["msg"] == "wait: 'soon' is invalid; expected a whole number of seconds"
+def test_a_probe_waits_no_longer_than_it_should(probe):
+    late = dict(WAITING, waited_s=901)
+    assert probe(900, WAITING, late, ENDED) == (REPORTED, "submitted read absent", 0)
+    assert probe(0, WAITING, BUSY, ENDED)[1:] == ("submitted read absent", 0)
+    assert probe(25, WAITING, *[BUSY] * 4, ENDED)[1:] == ("submitted read read read read absent", 30)
+    assert probe("soon")[0]["msg"] == "wait: 'soon' is invalid; expected a whole number of seconds"
+
+
+def test_a_probe_that_failed_leaves_a_gap(probe):
+    gap = {"changed": False, "nodes": {}, "msg": "busy"}
+    assert probe(900, BUSY, {"failed": True, "msg": "cannot be removed"}) == (gap, "submitted absent", 0)
+    assert probe(900, ENDED, BUSY)[0] == dict(gap, changed=True)
 
 
 class TaskTimeoutError(BaseException):
