@@ -3,13 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The action plugin that signs the form by which glideins upload their logs."""
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import value_of
 from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form import (
     checked_options,
     lifetime_s,
     signed_form,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import OptionError, SiteActionModule
+from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import TaskVariables
+from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import SiteActionModule
 
 
 class ActionModule(SiteActionModule):
@@ -20,14 +22,16 @@ class ActionModule(SiteActionModule):
         if log_s3:
             try:
                 self._task.args["log_form"] = self._signed_form(log_s3, task_vars)
-            except (InputError, OptionError) as error:
+            except InputError as error:
                 return {"failed": True, "changed": False, "msg": str(error)}
         return super()._run_module(tmp, task_vars)
 
     def _signed_form(self, log_s3, task_vars):
-        """Return the form by which the glideins upload their logs. Raises InputError, OptionError."""
+        """Return the form by which the glideins upload their logs. Raises InputError."""
         options = self._task.args
-        seconds = lifetime_s(options["entries"], self._variable(task_vars, "glidein_queue_wait"))
+        seconds = lifetime_s(
+            options["entries"], value_of(TaskVariables(self._templar, task_vars), "glidein_queue_wait")
+        )
         return signed_form(checked_options(log_s3), options["site"], seconds)
 
     def _timeout_message(self):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The sites of a play: their definitions, tokens and reports. Controller only.
+"""The sites of a play or of the inventory: their definitions, tokens and reports. Controller only.
 
 These functions serve tasks that run once for all hosts: a task for each host would cost a process for each. `hostvars`
 is Ansible's: {host: variables, which are templated when they are read}.
@@ -14,12 +14,18 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle impor
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     checked,
     plain,
+    read_variable,
+    read_variables,
+    truth,
     unknown_of_host,
     unquoted_names,
     unreadable,
-    why_unreadable,
+    value_of,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
+from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
@@ -121,16 +127,14 @@ def read_site(hostvars: Any, host: str, variables: Any) -> tuple:
     }
     try:
         for key in ("scheduler_options", "entries", "limits", "budget"):
-            site[key] = _mapping(variables, f"glidein_{key}")
-        key = "eagerness"
-        site[key] = plain(variables.get("glidein_eagerness"))
-        key = "scheduler"
-        site[key] = str(variables.get("glidein_scheduler") or "")
-        site["scheduler_options"] = with_variables(site[key], site["scheduler_options"], variables.get)
-    # Of any type: a variable may refer to an undefined one, or be in a vault with another password.
-    except Exception as error:  # pylint: disable=broad-exception-caught
-        reason = why_unreadable(error, "")
-        site.update(entries={}, error=f"glidein_{key}: {reason}" if reason else str(error))
+            site[key] = _mapping(f"glidein_{key}", value_of(variables, f"glidein_{key}"))
+        site["eagerness"] = value_of(variables, "glidein_eagerness")
+        scheduler = site["scheduler"] = str(value_of(variables, "glidein_scheduler") or "")
+        site["scheduler_options"] = with_variables(
+            scheduler, site["scheduler_options"], lambda name: value_of(variables, name)
+        )
+    except InputError as error:
+        site.update(entries={}, error=str(error))
     return site, [
         # If they cannot be read, a revoked site could get glideins.
         *unreadable(variables, "glidein_revoked", "glidein_pull"),
@@ -139,32 +143,23 @@ def read_site(hostvars: Any, host: str, variables: Any) -> tuple:
     ]
 
 
-def _mapping(variables: Any, name: str) -> Mapping[str, Any]:
-    value = plain(variables.get(name))
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise ValueError(invalid(name, value, "a mapping"))
-    return value
+def _mapping(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) and value is not None:
+        raise InputError(invalid(name, value, "a mapping"))
+    return value or {}
 
 
 def site_name(host: str, variables: Any) -> str:
     """Return a site's name; the host's name if glidein_site is missing or cannot be read."""
-    try:
-        return str(variables.get("glidein_site") or host)
-    except Exception:  # pylint: disable=broad-exception-caught
-        return host
+    return str(read_variable(variables, "glidein_site")[0] or host)
 
 
 def site_token(variables: Any) -> Tuple[Optional[str], Optional[str]]:
     """Return (a site's token, why it is invalid); each is None if it does not apply."""
-    try:
-        token = variables.get("glidein_demand_token") or None
-    except Exception as error:  # pylint: disable=broad-exception-caught
-        return None, f"glidein_demand_token: {why_unreadable(error)}"
+    token, error = read_variable(variables, "glidein_demand_token")
     if token and not _VALID_TOKEN.match(str(token)):
         return None, f"glidein_demand_token: {_INVALID_TOKEN}"
-    return token and str(token), None
+    return str(token) if token else None, error
 
 
 def _queue_error(queue: Dict[str, Any], session: Dict[str, Any]) -> Optional[str]:
@@ -235,3 +230,76 @@ def _unserved(plan: Plan, site: str) -> Dict[str, Any]:
     here = plan.unserved_at
     reasons = [here.get(row["group"], {}).get(site, row["reason"])[:MAX_REASON_CHARS] for row in rows]
     return {"unserved": [dict(row, reason=reason) for row, reason in zip(rows, reasons)]}
+
+
+def inventory_sites(hostvars: Any, hosts: List[str]) -> Dict[str, List[Any]]:
+    """Return {"trusted": [site], "revoked": [site], "revoked_hosts": [names]} of these hosts.
+
+    A site is {"site": its name, "credential": "token" or "pool_password", "supplied": whether the credential comes from
+    glidein_credential_file}. If two hosts have the same trusted site, the last one decides.
+    Raises InputError if a variable cannot be read: the pool would remove the credentials of a site that is missing
+    here, or accept those of a revoked one again.
+    """
+    trusted: Dict[str, Dict[str, Any]] = {}
+    revoked: Dict[str, Dict[str, Any]] = {}
+    revoked_hosts = []
+    for host in hosts:
+        names = ("glidein_site", "glidein_revoked", "glidein_credential", "glidein_credential_file")
+        site, is_revoked, credential, file = read_variables(host, hostvars[host], *names)
+        site, is_revoked = site or host, truth(is_revoked)
+        (revoked if is_revoked else trusted)[site] = {
+            "site": site,
+            "credential": credential or VARIABLES["glidein_credential"].default,
+            "supplied": bool(file),
+        }
+        revoked_hosts += [host] if is_revoked else []
+    return {"trusted": list(trusted.values()), "revoked": list(revoked.values()), "revoked_hosts": revoked_hosts}
+
+
+def demand_server_sites(hostvars: Any, hosts: List[str]) -> Dict[str, Any]:
+    """Return {"tokens": {site: token}, "revoked": [site], "lease_limits": {site: most leased jobs}}.
+
+    A site without entries has no limit. The limits are there because a stolen token must not reserve the whole demand.
+    Raises InputError for invalid entries, or variables that cannot be read.
+    """
+    sites = inventory_sites(hostvars, hosts)
+    trusted = [site["site"] for site in sites["trusted"]]
+    tokens: Dict[str, str] = {}
+    limits: Dict[str, int] = {}
+    for host in hosts:
+        variables = hostvars[host]
+        site = read_variables(host, variables, "glidein_site")[0] or host
+        if "glidein_demand_token" in variables and host not in sites["revoked_hosts"]:
+            tokens[site] = str(read_variables(host, variables, "glidein_demand_token")[0] or "")
+        names = ("glidein_deployment", "glidein_entries", "glidein_limits")
+        deployment, entries, of_site = read_variables(host, variables, *names)
+        if "glidein_entries" in variables:
+            deployment = deployment or VARIABLES["glidein_deployment"].default
+            try:
+                limits[site] = lease_limit(normalise_site(deployment, site, entries, of_site))
+            except InputError as error:
+                raise InputError(f"{host}: {error}") from error
+    revoked = [site["site"] for site in sites["revoked"] if site["site"] not in trusted]
+    return {"tokens": tokens, "revoked": revoked, "lease_limits": limits}
+
+
+def lease_limit(site: Dict[str, Any]) -> int:
+    """Return how many jobs the glideins of a site can run at once within its limits.
+
+    site: as normalise_site returns it. A job takes at least one core of a glidein.
+    """
+    most, widest = 0, 0
+    for entry in site["entries"].values():
+        cpus = max(shape["cpus"] for shape in entry["shapes"].values())
+        most += _within(entry["limits"], cpus, entry["limits"]["total"] * cpus)
+        widest = max(widest, cpus)
+    return _within(site["limits"], widest, most)
+
+
+def _within(limits: Dict[str, Optional[int]], cpus: int, jobs: int) -> int:
+    total, cores = limits.get("total"), limits.get("cores")
+    if total is not None:
+        jobs = min(jobs, total * cpus)
+    if cores is not None:
+        jobs = min(jobs, cores)
+    return jobs

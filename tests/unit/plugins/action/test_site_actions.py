@@ -11,12 +11,13 @@ from ansible_collections.glidein.ops.plugins.action import glideins
 from ansible_collections.glidein.ops.plugins.action.glideins import ActionModule as GlideinsAction
 from ansible_collections.glidein.ops.plugins.action.node_probe import ActionModule as NodeProbeAction
 from ansible_collections.glidein.ops.plugins.action.queue_info import ActionModule as QueueAction
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import (
-    OptionError,
     SiteActionModule,
     failure_message,
 )
 
+UNDEFINED = "it refers to an undefined variable: "
 VARIABLES = {"inventory_hostname": "login1", "glidein_scheduler": "slurm", "glidein_entries": {"main": {}}}
 
 
@@ -171,13 +172,17 @@ def test_an_option_of_the_task_replaces_a_variable_that_is_not_even_read():
 @pytest.mark.parametrize(
     "cls, variables, message",
     [
-        (QueueAction, {"glidein_limits": "{{ missing }}"}, "glidein_limits: 'missing' is undefined"),
+        (
+            QueueAction,
+            {"glidein_limits": "{{ missing }}"},
+            "glidein_limits: it refers to an undefined variable: 'missing' is undefined",
+        ),
         (QueueAction, {"glidein_entries": None}, "glidein_entries: missing for login1; docs/variables.md describes it"),
         (GlideinsAction, {}, "glidein_collector: missing for login1; docs/variables.md describes it"),
     ],
 )
 def test_a_variable_that_is_missing_or_cannot_be_read_is_named(cls, variables, message):
-    with pytest.raises(OptionError) as error:
+    with pytest.raises(InputError) as error:
         options(cls, **variables)
     assert str(error.value) == message
 

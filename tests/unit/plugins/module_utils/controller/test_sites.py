@@ -3,17 +3,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import select_hosts
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import (
+    demand_server_sites,
+    inventory_sites,
     read_site,
     results_of_play,
     site_reports,
     sites_of_play,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, queue
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import (
     AnsibleVaultError,
     Encrypted,
+    Marker,
     Unreadable,
 )
 
@@ -117,7 +122,7 @@ ENCRYPTED = "the vault that holds it cannot be decrypted"
     "variables, error",
     [
         (token("two words"), f"glidein_demand_token: {INVALID}"),
-        (token("{{ nothing }}"), f"glidein_demand_token: {INVALID}"),
+        (token("{{ nothing }}"), f"glidein_demand_token: {UNDEFINED}{{{{ nothing }}}}"),
         (token("broken\n"), f"glidein_demand_token: {INVALID}"),
         (token("   "), f"glidein_demand_token: {INVALID}"),
         (unreadable(TOKEN_OF_A_SITE), "glidein_demand_token: cannot be read (RuntimeError; not shown)"),
@@ -127,7 +132,8 @@ ENCRYPTED = "the vault that holds it cannot be decrypted"
             unreadable(TOKEN_OF_A_SITE, RuntimeError("'dict object' has no attribute 'y'")),
             f"glidein_demand_token: {UNDEFINED}",
         ),
-        (unreadable("glidein_entries"), "glidein_entries: 'nothing' is undefined"),
+        (unreadable("glidein_entries"), "glidein_entries: glidein_entries: 'nothing' is undefined"),
+        (unreadable("glidein_entries", RuntimeError("'x' is undefined")), f"glidein_entries: {UNDEFINED}'x' is"),
         (unreadable("glidein_entries", vault_error()), f"glidein_entries: {ENCRYPTED}"),
         (host(glidein_entries={"main": {"account": Encrypted()}}), f"glidein_entries: {ENCRYPTED}"),
         (host(glidein_limits=[1]), "glidein_limits: [1] is invalid; expected a mapping"),
@@ -198,14 +204,14 @@ def test_the_results_of_a_play_are_those_of_its_sites():
     assert results_of_play(hosts, sites) == ({"h": {"changed": True}, "b": {}}, {"lab": TOKEN})
 
 
-NODE = PlanItem("lab", "main", "core", 1, 2, counted=1, running=2, sick=1, cpus=4, registered=2, text="3 jobs")
+ITEM = PlanItem("lab", "main", "core", 1, 2, counted=1, running=2, sick=1, cpus=4, registered=2, text="3 jobs")
 RUNNING = {"running_since": [[NOW - 60, 2]], "running_glideins": [{"id": "1_2", "wait_s": 340}]}
 COUNTED = queue({("main", "core"): dict(RUNNING, queued=1, running=2, sick=1, sick_reasons=["held"])})
 
 
 def report_of(result=None, error=None, **plan):
     sites = {"h": {"site": "lab", "error": error, "queue": None if error else COUNTED}}
-    (found,) = site_reports(sites, {"h": result or {"skipped": True}}, Plan((NODE,), **plan))
+    (found,) = site_reports(sites, {"h": result or {"skipped": True}}, Plan((ITEM,), **plan))
     assert found["site"] == "lab"
     return found["report"]
 
@@ -265,3 +271,116 @@ def test_a_report_has_the_reasons_for_unserved_jobs_at_this_site():
 def test_a_report_names_the_largest_groups_that_are_not_served():
     rows = [{"group": f"g{number}", "count": number, "reason": ""} for number in range(80)]
     assert [row["count"] for row in report_of(unserved=rows)["unserved"]] == list(range(79, 29, -1))
+
+
+# Trusted and revoked sites
+
+
+def test_sites_have_a_name_and_a_credential():
+    hostvars = {
+        "a": {"glidein_site": "alpha"},
+        "b": {"glidein_credential": "pool_password"},
+        "c": {"glidein_site": "gamma", "glidein_revoked": True, "glidein_credential_file": "/token"},
+        # The last host of a site decides.
+        "twin": {"glidein_site": "alpha", "glidein_credential": "pool_password"},
+    }
+    assert inventory_sites(hostvars, list(hostvars)) == {
+        "trusted": [
+            {"site": "alpha", "credential": "pool_password", "supplied": False},
+            {"site": "b", "credential": "pool_password", "supplied": False},
+        ],
+        "revoked": [{"site": "gamma", "credential": "token", "supplied": True}],
+        "revoked_hosts": ["c"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "revoked"),
+    [(True, True), ("yes", True), ("false", False), ("no", False), (None, False), ("", False), ("maybe", True)],
+)
+def test_text_of_an_inventory_is_read_as_a_boolean(value, revoked):
+    found = inventory_sites({"a": {"glidein_revoked": value}}, ["a"])
+    assert bool(found["revoked"]) is revoked
+    assert bool(found["trusted"]) is not revoked
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        Unreadable("glidein_revoked", {}),
+        {"glidein_revoked": Encrypted()},
+        {"glidein_revoked": Marker()},
+        # As ansible-core before 2.19 returns it.
+        {"glidein_revoked": "{{ gone }}"},
+    ],
+)
+def test_a_variable_that_cannot_be_read_is_named_and_costs_only_its_host(variables):
+    hostvars = {"odd": variables, "good": {"glidein_revoked": True}, "other": {}}
+    warnings = []
+    assert select_hosts(hostvars, list(hostvars), ["glidein_revoked"], warn=warnings.append) == ["good"]
+    assert select_hosts(hostvars, list(hostvars), without=["glidein_revoked"], warn=warnings.append) == ["other"]
+    assert [text[:21] for text in warnings] == ["odd: glidein_revoked:"] * 2
+    # The state of the pool follows from all sites.
+    for strict in (select_hosts, inventory_sites):
+        with pytest.raises(InputError, match="^odd: glidein_revoked: "):
+            strict(hostvars, list(hostvars), *([["glidein_revoked"]] if strict is select_hosts else []))
+
+
+# The demand server's sites
+
+
+CORE = {"cpus": 1, "memory_mb": 2000, "disk_mb": 10000}
+NODE = {"cpus": 28, "memory_mb": 120000, "disk_mb": 100000}
+
+
+def entry(limits=None, **shapes):
+    return {"walltime": "1h", "shapes": shapes or {"core": CORE}, "limits": limits or {}}
+
+
+def limit(limits=None, **entries):
+    variables = {"glidein_site": "PSC", "glidein_entries": entries, "glidein_limits": limits or {}}
+    return demand_server_sites({"host": variables}, ["host"])["lease_limits"]["PSC"]
+
+
+@pytest.mark.parametrize(
+    "limits, entries, jobs",
+    [
+        ({}, {"a": entry({"total": 50})}, 50),
+        ({}, {"a": entry({"total": 50}, core=CORE, node=NODE)}, 1400),
+        ({}, {"a": entry({"total": 50}), "b": entry({"total": 2}, node=NODE)}, 106),
+        ({}, {"a": entry({"total": 50, "cores": 100}, node=NODE)}, 100),
+        ({"total": 3}, {"a": entry({"total": 50}), "b": entry({"total": 50}, node=NODE)}, 84),
+        ({"cores": 40}, {"a": entry({"total": 50}), "b": entry({"total": 50}, node=NODE)}, 40),
+        ({}, {"a": entry({"total": 0})}, 0),
+        ({}, {"a": entry()}, 100),
+    ],
+)
+def test_the_limits_of_entries_and_site_bound_the_jobs(limits, entries, jobs):
+    assert limit(limits, **entries) == jobs
+
+
+@pytest.mark.parametrize(
+    "variables, error",
+    [
+        ({"glidein_entries": {"a": {"shapes": {"core": CORE}}}}, "one: .*glidein_entries.a.walltime"),
+        (Unreadable("glidein_limits", {}), "^one: glidein_limits: "),
+    ],
+)
+def test_invalid_and_unreadable_variables_are_errors_that_name_the_host(variables, error):
+    with pytest.raises(InputError, match=error):
+        demand_server_sites({"one": variables}, ["one"])
+
+
+def test_the_demand_server_gets_tokens_and_limits_of_sites_or_an_error_that_names_the_host():
+    hosts = {
+        "a": {"glidein_site": "A", "glidein_demand_token": "of A", "glidein_entries": {"a": entry({"total": 5})}},
+        "b": {"glidein_demand_token": ""},
+        "c": {},
+        "r": {"glidein_demand_token": "of r", "glidein_revoked": True},
+        "former": {"glidein_site": "A", "glidein_revoked": True},
+    }
+    found = demand_server_sites(hosts, list(hosts))
+    assert found == {"tokens": {"A": "of A", "b": ""}, "revoked": ["r"], "lease_limits": {"A": 5}}
+    hosts["c"] = Unreadable("glidein_demand_token", {}, AnsibleVaultError("no secrets"))
+    with pytest.raises(InputError, match="^c: glidein_demand_token: the vault that holds it cannot be decrypted"):
+        demand_server_sites(hosts, list(hosts))
