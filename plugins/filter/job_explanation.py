@@ -4,7 +4,7 @@
 
 DOCUMENTATION = r"""
 name: job_explanation
-short_description: Return the lines that explain why a job waits, and the next_step in one sentence
+short_description: Return the lines that explain why a job waits
 version_added: 0.1.0
 description: This is internal and may change in any version.
 options:
@@ -24,7 +24,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explana
 
 
 def explanation(planned, analysis):
-    """Return the explanation of the job of a plan."""
+    """Return the lines that explain why the job of a plan waits."""
     return job_explanation(planned["job"], Demand(**planned["demand"]), Plan.of(planned["plan"]), analysis)
 
 

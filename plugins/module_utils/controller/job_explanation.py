@@ -41,8 +41,8 @@ def with_job(demand: Dict[str, Any], job: Dict[str, Any]) -> Dict[str, Any]:
     return dict(demand, groups=[*others, dict(group, count=1, leased=0, stale=0, unmaterialized=0)])
 
 
-def job_explanation(job: Dict[str, Any], demand: Demand, plan: Plan, analysis: Dict[str, Any]) -> Dict[str, Any]:
-    """Return {"lines", "next_step"}: why a job waits.
+def job_explanation(job: Dict[str, Any], demand: Demand, plan: Plan, analysis: Dict[str, Any]) -> List[str]:
+    """Return the lines that explain why a job waits.
 
     job: get_job; demand, plan: of cycle.read_demand and cycle.plan_sites for the demand of `with_job` and the group of
     the job, without items for a job that needs no plan; analysis: the result of job_analysis, also of a skipped or
@@ -51,14 +51,12 @@ def job_explanation(job: Dict[str, Any], demand: Demand, plan: Plan, analysis: D
     row = _row(demand.demand, job) if job["state"] == "idle" else None
     counted = row is not None and row["count"] > 0
     rows = plan.explanation if job.get("group") and job["state"] in WAITING else ()
-    step = _next_step(job, demand, plan, rows, row)
     lines = _job_lines(job) + _group_lines(job.get("group"), row, plan, counted)
     lines += section("WHAT NO GLIDEIN CAN CHANGE", _obstacle_lines(job))
     title = "ENTRIES" if counted else f"ENTRIES, {WAITING.get(job['state'])}"
     lines += section(title, _entry_lines(rows, plan, job.get("group"), counted))
     lines += section("HTCONDOR (condor_q -better-analyze)", _analysis_lines(job, analysis))
-    lines += section("NEXT STEP", wrap(step, "  "))
-    return {"lines": lines, "next_step": step}
+    return lines + section("NEXT STEP", wrap(_next_step(job, demand, plan, rows, row), "  "))
 
 
 def _row(demand: Dict[str, Any], job: Dict[str, Any]) -> Optional[Dict[str, Any]]:
