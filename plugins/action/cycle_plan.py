@@ -6,7 +6,7 @@
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import status_report, status_table
 from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import gateway_lines
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import select_hosts
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import select_hosts
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import WAITING, with_job
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import sites_of_play
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
@@ -32,38 +32,34 @@ class ActionModule(ControllerActionModule):
             found = self._leased(variables, sites, tokens)
         else:
             found = self._shown(hostvars, variables, sites, tokens)
-        for step in ("plan", "lease"):
-            found[step] = cycle.to_result(found.get(step, {}))
-        return {"sites": sites, **found}
+        return {"sites": sites, **found, "demand": found["demand"]._asdict(), "plan": found["plan"].result()}
 
     def _leased(self, variables, sites, tokens):
         """Return the plan of a cycle and the orders of the hosts. Without demand or plan there are no orders."""
-        found = {"demand": cycle.read_demand(variables, sites, tokens), "plan": {}, "lease": {}, "orders": {}}
-        if found["demand"].get("failed"):
-            return found
-        found["plan"] = cycle.plan_sites(variables, sites, **found["demand"])
-        if found["plan"].get("failed"):
-            return found
-        tokens = {} if self._task.check_mode else tokens
-        found["lease"] = cycle.lease_jobs(variables, found["plan"], tokens)
-        for site, jobs in found["lease"]["limited"].items():
+        demand = cycle.read_demand(variables, sites, tokens)
+        plan, lease, orders = cycle.Plan(), cycle.Lease(), {}
+        if not demand.error:
+            plan = cycle.plan_sites(variables, sites, demand.demand, demand.supply)
+        if not demand.error and not plan.error:
+            plan, lease = cycle.lease_jobs(variables, plan, {} if self._task.check_mode else tokens)
+            orders = cycle.orders(sites, plan.items, demand.supply)
+        for site, jobs in lease.limited.items():
             self._display.warning(
                 f"Site {site}: the demand server lets it hold leases on {jobs} jobs at most. Run glidein.ops.deploy "
                 "after glidein_entries or glidein_limits have changed."
             )
-        found["orders"] = cycle.orders(sites, found["lease"]["plan"], found["demand"]["supply"])
-        return found
+        return {"demand": demand, "plan": plan, "lease": lease._asdict(), "orders": orders}
 
     def _shown(self, hostvars, variables, sites, tokens):
         """Return the plan of the next cycle with the lines and the data of the playbook status."""
         demand = cycle.read_demand(variables, sites, tokens)
-        if demand.get("failed"):
+        if demand.error:
             # The queues can still be shown.
             plan = cycle.plan_sites(variables, sites, {"groups": []}, {"entries": []})
         else:
-            plan = cycle.plan_sites(variables, sites, **demand)
-        if plan.get("failed"):
-            raise InputError(plan["msg"])
+            plan = cycle.plan_sites(variables, sites, demand.demand, demand.supply)
+        if plan.error:
+            raise InputError(plan.error)
         warn = self._display.warning
         gateways = select_hosts(hostvars, list(sites), ["glidein_gateway"], without=["glidein_revoked"], warn=warn)
         return {
@@ -76,9 +72,8 @@ class ActionModule(ControllerActionModule):
     def _explained(self, variables, sites, tokens, name):
         """Return a job, and the plan for its group if it waits for a glidein."""
         job = cycle.read_job(variables, tokens, name)
-        demand = cycle.read_demand(variables, sites, tokens)
-        plan = {}
-        if job["state"] in WAITING and job["group"] is not None and not demand.get("failed"):
-            wanted = with_job(demand["demand"], job)
-            plan = cycle.plan_sites(variables, sites, wanted, demand["supply"], job["group"]["id"])
+        demand, plan = cycle.read_demand(variables, sites, tokens), cycle.Plan()
+        if job["state"] in WAITING and job["group"] is not None and not demand.error:
+            wanted = with_job(demand.demand, job)
+            plan = cycle.plan_sites(variables, sites, wanted, demand.supply, job["group"]["id"])
         return {"job": job, "demand": demand, "plan": plan}

@@ -18,17 +18,17 @@ class ActionModule(ControllerActionModule):
     def _run(self, options, task_vars):
         hostvars = task_vars["hostvars"]
         planned = task_vars["cycle_plan"]
-        sites, demand = planned["sites"], planned["demand"]
-        plan, lease = (cycle.from_result(planned[step]) for step in ("plan", "lease"))
+        sites, demand = planned["sites"], cycle.Demand(**planned["demand"])
+        plan, lease = cycle.Plan.of(planned["plan"]), cycle.Lease(**planned["lease"])
         glideins, tokens = results_of_play(hostvars, sites)
         check_mode = self._task.check_mode
         errors = []
-        if not check_mode and not demand.get("failed"):
-            reports = site_reports(sites, glideins, plan, lease)
+        if not check_mode and not demand.error:
+            reports = site_reports(sites, glideins, plan)
             errors = cycle.send_reports(hostvars[task_vars["inventory_hostname"]], reports, tokens)
         summary = cycle_summary(sites, glideins, demand, plan, lease, errors, check_mode)
         outcome = {key: summary[key] for key in ("submitted", "cancelled", "problems")}
-        no_plan = bool(demand.get("failed") or plan.get("failed"))
+        no_plan = bool(demand.error or plan.error)
         return {
             "lines": summary["lines"],
             "problems": summary["problems"],

@@ -1,14 +1,14 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action plugin that gives the module node_probe its script and the host's variables, and waits for reports."""
+"""The action plugin that gives the module node_probe its script and the host's variables, and runs a whole probe."""
 
 import time
 
 from ansible.utils.display import Display
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 from ansible_collections.glidein.ops.plugins.plugin_utils.node_report_script import node_report_script
-from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import SiteActionModule
+from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import SiteActionModule, failure_message
 
 display = Display()
 
@@ -22,20 +22,36 @@ class ActionModule(SiteActionModule):
         return {"script": node_report_script(), **super()._options(task_vars)}
 
     def _run_module(self, tmp, task_vars):
-        wait = self._task.args.pop("wait", 0)
+        wait = self._task.args.pop("wait", None)
+        if wait is None:
+            return super()._run_module(tmp, task_vars)
         try:
             wait_s = int(wait)
         except (TypeError, ValueError):
             return {"failed": True, "changed": False, "msg": invalid("wait", wait, "a whole number of seconds")}
-        result = super()._run_module(tmp, task_vars)
+
+        def run(state):
+            self._task.args["state"] = state
+            return super(ActionModule, self)._run_module(tmp, task_vars)
+
+        submitted = run("submitted")
+        if submitted.get("unfinished"):
+            self._wait(run, wait_s, task_vars["inventory_hostname"])
+        ended = run("absent")
+        # A failure leaves a gap: it does not fail the task.
+        told = ended if "nodes" in submitted else submitted
+        result = {key: submitted[key] for key in ("changed", "diff") if key in submitted}
+        return {"changed": False, **result, "nodes": ended.get("nodes", {}), "msg": failure_message(told)}
+
+    def _wait(self, run, wait_s, host):
+        """Read the reports until all have arrived, at most wait_s seconds."""
         deadline = time.monotonic() + wait_s
-        shown = None
+        shown, result = None, run("read")
         # A reading that failed is repeated, too. Not by `until`, which prints FAILED for each reading.
         while result.get("unfinished") != 0 and result.get("waited_s", 0) < wait_s and time.monotonic() < deadline:
             if result.get("unfinished") != shown:
                 shown = result.get("unfinished")
                 reports = "the reports" if shown is None else f"{shown} reports"
-                display.display(f"[{task_vars['inventory_hostname']}] Waiting for {reports} of compute nodes")
+                display.display(f"[{host}] Waiting for {reports} of compute nodes")
             time.sleep(INTERVAL_S)
-            result = super()._run_module(tmp, task_vars)
-        return result
+            result = run("read")

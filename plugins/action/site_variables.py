@@ -43,9 +43,9 @@ class ActionModule(ControllerActionModule):
         "profile": {"type": "str"},
         "path": {"type": "path"},
         "force": {"type": "bool", "default": False},
-        "notes": {"type": "list", "elements": "str", "default": []},
-        "questions": {"type": "dict", "default": {}},
-        "next_command": {"type": "str", "default": "ansible-playbook -i INVENTORY glidein.ops.deploy"},
+        "left": {"type": "list", "elements": "str", "default": []},
+        "inventory": {"type": "str", "default": "INVENTORY"},
+        "is_new": {"type": "bool", "default": False},
     }
 
     def _run(self, options, task_vars):
@@ -63,7 +63,12 @@ class ActionModule(ControllerActionModule):
         existing = {name for name in VARIABLES if task_vars.get(name) is not None}.union(file.names() if file else ())
         measured = file.measured() if file else {}
         proposal = propose(facts, options["nodes"], existing, measured, profile)
-        proposal.notes += self._misnamed(task_vars["hostvars"], host) + options["notes"]
+        proposal.notes += self._misnamed(task_vars["hostvars"], host)
+        if options["left"]:
+            proposal.notes.append(
+                f"A probe that runs or was interrupted has left {', '.join(options['left'])}. "
+                "To remove it, run discover with -e discover_probe=true."
+            )
         text = host_vars_text(proposal, facts, host)
         current = self._current(task_vars, file)
         differences = drift(facts, current.get("glidein_entries"), current.get("glidein_scheduler"))
@@ -71,14 +76,16 @@ class ActionModule(ControllerActionModule):
         written = self._write(result, file if proposal.entries else None, text, options["force"])
         # Not of the proposal: the operator has answered some of an existing file, which is not changed.
         unanswered = len(_TODO.findall((text if result["changed"] else file and file.content) or ""))
-        # Without an entry, the playbook writes no file.
-        questions = options["questions"] if proposal.entries else {}
-        for name, question in questions.items():
-            proposal.ask((), f"{name}: {question}")
-        asking = ([_short(file.path)] if file and unanswered else []) + list(questions)
-        number = count(unanswered + len(questions), "TODO")
-        steps = [f"{number} must be answered first, in {' and '.join(asking)}."] if asking else []
-        steps.append(f"Next: {options['next_command']}")
+        asking = [_short(file.path)] if file and unanswered else []
+        # Without an entry, the playbook writes no inventory.
+        if options["is_new"] and proposal.entries:
+            proposal.ask((), "hosts.yml: name the central manager's host instead of cm.example.org")
+            asking.append("hosts.yml")
+            unanswered += 1
+        steps = [f"{count(unanswered, 'TODO')} must be answered first, in {' and '.join(asking)}."] if asking else []
+        is_listed = options["is_new"] or host in task_vars["groups"].get("glidein_sites", [])
+        condition = "" if is_listed else f", with {host} in the group glidein_sites of that inventory"
+        steps.append(f"Next: ansible-playbook -i {options['inventory']} glidein.ops.deploy{condition}")
         result["summary"] = discovery_summary(host, facts, proposal, differences, written, steps)
         return result
 

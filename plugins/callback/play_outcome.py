@@ -46,10 +46,8 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_stats(self, stats):
         if is_refused():
             return
-        # set_stats of cycle.yml, which is for no single host.
+        # Of cycle_report, which is for no single host.
         cycle = (stats.custom or {}).get("_run", {}).get("cycle_outcome")
-        if cycle:  # before ansible-core 2.19, templates give numbers as text
-            cycle = dict(cycle, submitted=int(cycle["submitted"]), cancelled=int(cycle["cancelled"]))
         # The command `run` replaces the status of a failure by that of ansible-playbook.
         Run(dict(os.environ)).end(2 if self._failed else 0, self._failed, cycle)
 

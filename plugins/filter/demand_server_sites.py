@@ -18,7 +18,7 @@ extends_documentation_fragment:
 positional: hosts
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import demand_server_sites
+from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import demand_server_sites
 
 
 class FilterModule:

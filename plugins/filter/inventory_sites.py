@@ -16,7 +16,7 @@ extends_documentation_fragment:
 positional: hosts
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import inventory_sites
+from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import inventory_sites
 
 
 class FilterModule:

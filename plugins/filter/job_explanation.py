@@ -4,7 +4,7 @@
 
 DOCUMENTATION = r"""
 name: job_explanation
-short_description: Return the lines that explain why a job waits, and the next_step in one sentence
+short_description: Return the lines that explain why a job waits
 version_added: 0.1.0
 description: This is internal and may change in any version.
 options:
@@ -19,13 +19,13 @@ options:
 positional: analysis
 """
 
-from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import from_result
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import job_explanation
 
 
 def explanation(planned, analysis):
-    """Return the explanation of the job of a plan."""
-    return job_explanation(planned["job"], planned["demand"], from_result(planned["plan"]), analysis)
+    """Return the lines that explain why the job of a plan waits."""
+    return job_explanation(planned["job"], Demand(**planned["demand"]), Plan.of(planned["plan"]), analysis)
 
 
 class FilterModule:

@@ -32,7 +32,7 @@ positional: hosts, with_all, with_any, without, strict
 """
 
 from ansible.utils.display import Display
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_sites import select_hosts
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import select_hosts
 
 display = Display()
 

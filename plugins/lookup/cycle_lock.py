@@ -30,7 +30,6 @@ _raw:
 """
 
 import os
-from typing import Set
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
@@ -39,8 +38,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_lock 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError
 
 display = Display()
-
-_SHOWN: Set[str] = set()
 
 
 class LookupModule(LookupBase):
@@ -53,10 +50,7 @@ class LookupModule(LookupBase):
         try:
             take(paths or lock_paths(sources, os.getcwd()))
         except BusyError as error:
-            # Once: both plays of a cycle evaluate this.
-            if str(error) not in _SHOWN:
-                _SHOWN.add(str(error))
-                display.display(str(error))
+            display.display(str(error))
             return [False]
         except InputError as error:
             raise AnsibleError(str(error)) from error

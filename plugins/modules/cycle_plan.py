@@ -33,11 +33,11 @@ EXAMPLES = "\n# See playbooks/cycle.yml\n"
 
 RETURN = r"""
 plan:
-  description: The plan, with its reasons; C(failed) with C(msg), or empty without demand.
+  description: The plan with its reasons, or C(error); empty without demand.
   returned: success
   type: dict
 orders:
-  description: C(plan) and C(summaries_since) of M(glidein.ops.glideins), for each host whose queue is known.
+  description: C(plan) and C(summaries_since) of M(glidein.ops.glideins), for each host where it has work.
   returned: with O(lease)
   type: dict
 lines:

@@ -35,14 +35,9 @@ options:
         Entries and shapes that are absent, or whose C(present) is null, are not changed.
       - With C(added), at most so many glideins are submitted. Those that have ended since the plan was made are then
         not replaced.
-      - C(wanted), C(registered), C(cpus) and C(reason) are copied to RV(report).
     type: list
     elements: dict
     required: true
-  queue:
-    description: RV(glidein.ops.queue_info#module:queue), read for this plan. If it shows that there is nothing to do or
-      to report as an error, the login node is not contacted.
-    type: dict
   plan_as_of:
     description: Time of the plan in epoch seconds. A plan that is older than ten minutes is refused.
     type: int
@@ -89,8 +84,8 @@ options:
     type: int
     default: 14
   summaries_since:
-    description: Time in epoch seconds. C(summaries) of RV(report) are those that glideins wrote to their logs later.
-      Without it, no log is read.
+    description: Time in epoch seconds. RV(summaries) are those that glideins wrote to their logs later. Without it,
+      no log is read.
     type: float
   cancel_running:
     description: Whether running glideins are cancelled, too, if there are more than planned after all waiting ones were
@@ -119,7 +114,7 @@ EXAMPLES = r"""
   glidein.ops.glideins:
     plan: "{{ cycle_plan.orders[inventory_hostname].plan }}"
     plan_as_of: "{{ cycle_plan.plan.as_of }}"
-    queue: "{{ cycle_queue.queue }}"
+  when: inventory_hostname in cycle_plan.orders
 """
 
 RETURN = r"""
@@ -171,21 +166,11 @@ scripts:
       shape: core
       path: /home/glidein/.glidein/lab/0a1b2c3d4e5f/scripts/main.core.sh
       content: "#!/bin/sh"
-report:
-  description: The report for the demand server; null in check mode. For every entry and shape of the plan it has the
-    numbers, the plan's reason, the error, if any, and C(running_glideins) of the queue. C(summaries) has C(since),
-    C(until) and C(glideins), the summaries of glideins that have ended; null without O(summaries_since).
+summaries:
+  description: C(since), C(until) and C(glideins), the summaries of glideins that have ended; null without
+    O(summaries_since).
   returned: always, when the queue could be read
   type: dict
-  sample:
-    as_of: 1795211282
-    error: null
-    entries:
-      - {entry: main, shape: core, present: 2, wanted: 2, queued: 1, running: 1, sick: 0, sick_reasons: [],
-         registered: 1, launched: 1, cancelled: 0, reason: 2 idle jobs, error: null,
-         credential_expires: 1797803273, running_glideins: [{id: "123_1", wait_s: 340}]}
-    orphans: 0
-    summaries: null
 """
 
 import time
@@ -247,7 +232,6 @@ def main():
     spec.update(
         plan={"type": "list", "elements": "dict", "required": True},
         plan_as_of={"type": "int", "required": True},
-        queue={"type": "dict"},  # used on the controller, by the action plugin
         collector={"type": "str", "required": True},
         credential={"type": "str", "choices": ["token", "pool_password"], "default": "token"},
         scratch={"type": "str", "default": "${TMPDIR:-/tmp}"},
@@ -265,9 +249,7 @@ def main():
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     with failing(module, f"Site {module.params['site']}: "):
         update = update_queue(module.params, module.check_mode)
-    result = update.result(acted=not module.check_mode)
-    if result["report"] is not None:
-        result["report"]["summaries"] = summaries(module.params, update.queue)
+    result = dict(update.result(), summaries=summaries(module.params, update.queue))
     result["changed"] = update.changes if module.check_mode else bool(update.submitted or update.cancelled)
     if module._diff:
         result["diff"] = update.intended

@@ -9,9 +9,8 @@ short_description: Read what a site's compute nodes offer, with one small batch 
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Run it with O(state=submitted), then with O(state=read) until RV(unfinished) is 0, and at the end with
-    O(state=absent). Only one probe of a site can run at a time. An entry that fails does not affect the others.
-    C(docs/discovery.md) describes the jobs and their reports.
+  - With O(wait), the action plugin runs a whole probe. Only one probe of a site can run at a time. An entry that fails
+    does not affect the others. C(docs/discovery.md) describes the jobs and their reports.
 extends_documentation_fragment:
   - glidein.ops.attributes.diff
   - glidein.ops.site
@@ -47,16 +46,17 @@ options:
     elements: str
     default: []
   wait:
-    description: Seconds to wait for the reports. Until then, the action plugin runs the module again every 10 seconds.
+    description: Seconds to wait for the reports. The action plugin runs the module with O(state=submitted), then every
+      10 seconds with O(state=read), and at the end with O(state=absent). A failure does not fail the task; RV(msg) has
+      it.
     type: int
-    default: 0
   script:
     description: Text of the report's script. The action plugin sets it.
     type: str
     required: true
 """
 
-EXAMPLES = "\n# See playbooks/tasks/node_probe.yml\n"
+EXAMPLES = "\n# See playbooks/discover.yml\n"
 
 RETURN = r"""
 nodes:
@@ -135,7 +135,7 @@ def main():
         environment={"type": "dict", "default": {}},
         modules={"type": "list", "elements": "str", "default": []},
         # For the action plugin only.
-        wait={"type": "int", "default": 0},
+        wait={"type": "int"},
         script={"type": "str", "required": True},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)

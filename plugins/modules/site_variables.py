@@ -32,19 +32,19 @@ options:
     description: Whether an existing file is replaced. A copy of it is kept beside it.
     type: bool
     default: false
-  notes:
-    description: Further notes, which RV(summary) lists.
+  left:
+    description: RV(glidein.ops.node_probe#module:left), a note of RV(summary).
     type: list
     elements: str
     default: []
-  questions:
-    description: Further open questions, one for each file that contains one. RV(summary) lists and counts them.
-    type: dict
-    default: {}
-  next_command:
-    description: Command that RV(summary) names as the next one, after the open questions are answered.
+  inventory:
+    description: The inventory for the next command, which RV(summary) names.
     type: str
-    default: ansible-playbook -i INVENTORY glidein.ops.deploy
+    default: INVENTORY
+  is_new:
+    description: Whether a new inventory is written, too. Its C(hosts.yml) has one open question.
+    type: bool
+    default: false
 """
 
 EXAMPLES = "\n# See playbooks/discover.yml\n"

@@ -11,9 +11,11 @@ from typing import Any, Dict
 from ansible.module_utils.ansible_release import __version__ as ansible_version
 from ansible.plugins.action.normal import ActionModule as NormalActionModule
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import PREFIX, plain
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import PREFIX, value_of
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
+from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import TaskVariables
 
 # The oldest Python of a login node that each ansible-core supports; later ones than these support no older Python.
 _OLDEST_PYTHON = {"2.16": "3.6", "2.17": "3.7", "2.18": "3.8", "2.19": "3.8"}
@@ -22,10 +24,6 @@ _OLDEST_PYTHON_LATER = "3.9"
 _TOO_OLD = re.compile(r"^SyntaxError: |requires a minimum of Python", re.MULTILINE)
 # Ansible's message if a login node did not return a module's result.
 _NO_RESULT = re.compile(r"No start of json char found|MODULE FAILURE")
-
-
-class OptionError(Exception):
-    """An option is not given, and the host's variable is missing or cannot be templated."""
 
 
 class LoginNodeActionModule(NormalActionModule):
@@ -75,7 +73,7 @@ class SiteActionModule(LoginNodeActionModule):
     def run(self, tmp=None, task_vars=None):
         try:
             self._task.args = self._options(task_vars or {})
-        except OptionError as error:
+        except InputError as error:
             return {"failed": True, "changed": False, "msg": str(error)}
         result = self._run_module(tmp, task_vars)
         if result.get("failed"):
@@ -86,38 +84,29 @@ class SiteActionModule(LoginNodeActionModule):
         """Run the module; return its result."""
         return super().run(tmp, task_vars)
 
-    def _variable(self, task_vars, variable):
-        """Return a variable of the host, templated; None without one. Raises OptionError."""
-        if task_vars.get(variable) is None:
-            return None
-        try:
-            return plain(self._templar.template(task_vars[variable]))
-        # Of any type: the variable may refer to an undefined one, or be in a vault with another password.
-        except Exception as error:  # pylint: disable=broad-exception-caught
-            raise OptionError(f"{variable}: {error}") from error
-
     def _options(self, task_vars):
-        """Return the module's options. Raises OptionError."""
+        """Return the module's options. Raises InputError."""
+        variables = TaskVariables(self._templar, task_vars)
         host = task_vars.get("inventory_hostname")
         module = self._task.action.rpartition(".")[2]
         options = {"deployment": VARIABLES["glidein_deployment"].default, "site": host}
         names = [name for name, variable in VARIABLES.items() if module in variable.modules]
         for name in names:
             option = name[len(PREFIX) :]
-            value = None if option in self._task.args else self._variable(task_vars, name)
+            value = None if option in self._task.args else value_of(variables, name)
             if value is not None:
                 options[option] = value
         options.update(self._task.args)
         more = with_variables(
             options.get("scheduler"),
             options.get("scheduler_options"),
-            lambda variable: self._variable(task_vars, variable),
+            lambda name: value_of(variables, name),
         )
         if more:
             options["scheduler_options"] = more
         for name in names:
             if VARIABLES[name].required and name[len(PREFIX) :] not in options:
-                raise OptionError(f"{name}: missing for {host}; docs/variables.md describes it")
+                raise InputError(f"{name}: missing for {host}; docs/variables.md describes it")
         return options
 
 

@@ -183,10 +183,10 @@ def test_errors_name_their_cause(api, tmp_path, collections):
     assert (invalid.rc, invalid.requests) == (2, [])
     assert sorted(set(re.findall(r"Action failed: (awx_\w+: .+?[;.]) ", invalid.output))) == [
         "awx_cycle_timeout: '10m' is invalid;",
-        "awx_demand_tokens: is no dictionary;",
+        "awx_demand_tokens: is invalid;",
         "awx_deploy_timeout: '-1' is invalid;",
         "awx_execution_environment: is empty;",
-        "awx_login_answers: is no dictionary;",
+        "awx_login_answers: is invalid;",
         "awx_project_url: is empty;",
         "awx_slices: '0' is invalid;",
         "awx_ssh_key: is empty;",

@@ -279,7 +279,7 @@ def test_the_status_shows_readable_sites(cycles):
     assert status.status == 0, status.output
     shown = " ".join(status.shown.split())
     assert "lab main core 0 0 0 0 - 2" in shown, status.output
-    for words in ("broken: ", "glidein_limts: unknown variable", "undefined: glidein_entries: 'missing_entries' is"):
+    for words in ("broken: ", "glidein_limts: unknown variable", "undefined: glidein_entries: it refers to"):
         assert words in shown.partition("PROBLEMS")[2], status.output
     assert shown.count("the login node did not return a result within 2 s") == 1, status.output
     assert "GATEWAYS lab: stopped: idle, HTCondor 23.9.6. To start it, run glidein.ops.gateway" in shown, status.output

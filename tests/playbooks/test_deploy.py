@@ -41,7 +41,7 @@ def test_the_invalid_variables_of_all_hosts_are_named_before_the_first_change(tm
         tmp_path,
         fails=True,
         manager={"glidein_limts": 1, "tarball_token_renew_before": "1h"},
-        a_undefined={"glidein_limits": {"total": "{{ missing_limit }}"}},
+        a_undefined={"glidein_limits": {"total": "{{ missing_limit }}"}, "ansible_host": "{{ missing_address }}"},
         b_good={"glidein_credential_file": str(token), "glidein_credential": "pool_password"},
         c_odd={"glidein_site": "odd", "glidein_entries": {"cpu": {**entry, "walltime": "2 fortnights"}}},
         d_supplied={"glidein_credential_file": str(token), "glidein_queue_wait": "1d"},

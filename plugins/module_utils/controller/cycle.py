@@ -1,15 +1,12 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps of a cycle that run once for all sites: read the demand, plan, lease, report. Controller only.
-
-A step whose result the next steps report returns {"failed": True, "msg": reason} if it fails.
-"""
+"""The steps of a cycle that run once for all sites: read the demand, plan, lease, report. Controller only."""
 
 import functools
 import os
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Container, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
@@ -30,14 +27,52 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     ServerError,
 )
 
-# The variables that the steps read, of the first host of the play.
-SERVER = ("glidein_demand_url", "glidein_demand_ca_path", "glidein_deployment")
+# The variables that the plan reads, of the first host of the play.
 PLAN = ("glidein_deployment", "glidein_allocation", "glidein_order", *SPECS)
 # Demand and supply that are older have missed two readings of the demand server, which reads at least every 300 s.
 MAX_DEMAND_AGE_S = 900
 # At least the time between two cycles, which docs/schedule.md limits. Otherwise another controller orders for the same
 # jobs.
 LEASE_TTL_S = 1800
+
+
+class Demand(NamedTuple):
+    """What the demand server returned, or why it could not be read."""
+
+    demand: Dict[str, Any] = {}  # of get_demand
+    supply: Dict[str, Any] = {}  # of get_supply
+    error: Optional[str] = None
+
+
+class Plan(NamedTuple):
+    """A plan, or why there is none. The first fields are those of make_plan; `items` is its `plan`."""
+
+    items: Sequence[PlanItem] = ()
+    unserved: Sequence[Dict[str, Any]] = ()
+    unserved_at: Dict[str, Dict[str, str]] = {}
+    explanation: Sequence[Dict[str, Any]] = ()
+    notes: Sequence[str] = ()
+    lease_requests: Dict[str, Jobs] = {}
+    as_of: Optional[int] = None  # epoch seconds; None without a plan
+    errors: Sequence[Dict[str, str]] = ()  # [{"site", "error"}] of sites with an invalid configuration
+    error: Optional[str] = None  # why there is no plan
+
+    def result(self) -> Dict[str, Any]:
+        """Return the plan in plain containers, for a result of Ansible. Plan.of(result) is the plan again."""
+        return dict(self._asdict(), items=[item.result() for item in self.items])
+
+    @classmethod
+    def of(cls, result: Dict[str, Any]) -> "Plan":
+        """Return the plan of a result."""
+        return cls(**dict(result, items=[PlanItem(**item) for item in result["items"]]))
+
+
+class Lease(NamedTuple):
+    """What became of the leases of a plan."""
+
+    limited: Dict[str, int] = {}  # {site: jobs} of sites whose own lease limit reduced the grant
+    errors: Sequence[Dict[str, str]] = ()  # [{"site", "error"}] of sites whose request failed
+    not_leased: Dict[str, int] = {}  # {reason: jobs} that get no glideins because they were not leased
 
 
 def plan_settings(variables: Any) -> tuple:
@@ -48,11 +83,18 @@ def plan_settings(variables: Any) -> tuple:
     return values, problems
 
 
-def client_of(server: dict) -> Callable[..., DemandClient]:
-    """Return a function of a token that returns the client of the demand server. server: settings of SERVER."""
-    path = server["glidein_demand_ca_path"]
-    verify = os.path.expanduser(os.path.expandvars(path)) if path else True
-    return functools.partial(DemandClient, server["glidein_demand_url"], verify=verify)
+class Server:
+    """The demand server that the variables of a host name. Raises InputError.
+
+    client: a function of a token that returns a DemandClient; deployment: name of the deployment.
+    """
+
+    def __init__(self, variables: Any) -> None:
+        values = settings(variables, "glidein_demand_url", "glidein_demand_ca_path", "glidein_deployment")
+        path = values["glidein_demand_ca_path"]
+        verify = os.path.expanduser(os.path.expandvars(path)) if path else True
+        self.client = functools.partial(DemandClient, values["glidein_demand_url"], verify=verify)
+        self.deployment = values["glidein_deployment"]
 
 
 def read_job(variables: Any, tokens: dict, job: str) -> dict:
@@ -64,11 +106,11 @@ def read_job(variables: Any, tokens: dict, job: str) -> dict:
             raise ServerError(f"Demand server {client.url}, get_job: the reply has no job.")
         return found
 
-    return with_first_token(client_of(settings(variables, *SERVER)), tokens.values(), read)
+    return with_first_token(Server(variables).client, tokens.values(), read)
 
 
-def read_demand(variables: Any, sites: dict, tokens: dict) -> dict:
-    """Return {"demand", "supply"} for these sites, {host: definition}, or the failure."""
+def read_demand(variables: Any, sites: dict, tokens: dict) -> Demand:
+    """Return the Demand for these sites, {host: definition}."""
     known = [site["site"] for site in sites.values() if site["queue"]]
     # A site whose queue is unknown is not named and keeps its leases: its glideins may still start. Neither are sites
     # of the same name, which the plan leaves out.
@@ -79,14 +121,14 @@ def read_demand(variables: Any, sites: dict, tokens: dict) -> dict:
         return client.call("get_demand", wanted), client.call("get_supply")
 
     try:
-        demand, supply = with_first_token(client_of(settings(variables, *SERVER)), tokens.values(), read)
+        demand, supply = with_first_token(Server(variables).client, tokens.values(), read)
     except GlideinError as error:
-        return {"failed": True, "msg": str(error)}
-    return {"demand": demand, "supply": supply}
+        return Demand(error=str(error))
+    return Demand(demand or {}, supply or {})
 
 
-def plan_sites(variables: Any, sites: dict, demand: dict, supply: dict, explain: Optional[str] = None) -> dict:
-    """Return the result of make_plan with `as_of` and the `errors` of sites, or the failure.
+def plan_sites(variables: Any, sites: dict, demand: dict, supply: dict, explain: Optional[str] = None) -> Plan:
+    """Return the Plan.
 
     sites: {host: definition}; demand, supply: of the demand server; explain: id of a demand group.
     """
@@ -104,67 +146,79 @@ def plan_sites(variables: Any, sites: dict, demand: dict, supply: dict, explain:
         }
         plan = make_plan(demand, supply, valid, now_s, MAX_DEMAND_AGE_S, explain, options)
     except MissingLibraryError as error:
-        return {"failed": True, "msg": f"{missing_required_lib('htcondor')} {error}"}
+        return Plan(error=f"{missing_required_lib('htcondor')} {error}")
     except GlideinError as error:
-        return {"failed": True, "msg": str(error)}
-    return dict(plan, as_of=now_s, errors=errors)
+        return Plan(error=str(error))
+    return Plan(plan.pop("plan"), **plan, as_of=now_s, errors=errors)
 
 
-def lease_jobs(variables: Any, plan: dict, tokens: dict) -> dict:
-    """Request the leases of a plan, site by site; return {"plan", "limited", "errors"}.
+def lease_jobs(variables: Any, plan: Plan, tokens: dict) -> Tuple[Plan, Lease]:
+    """Request the leases of a plan, site by site; return the plan without the glideins whose jobs were not granted.
 
-    plan: of plan_sites; tokens: {site: token}; a site without a token requests none. In the result, `plan` has the
-    items without the glideins whose jobs were not granted, `limited` is {site: jobs} of sites whose own lease limit
-    reduced the grant, and `errors` has the sites whose request failed, which order nothing new. If one failed, the
-    result is also `failed`.
+    tokens: {site: token}; a site without a token requests none. A site whose request failed orders nothing new: another
+    controller may order for the same jobs. Raises InputError.
     """
     limits: Dict[str, Optional[int]] = {}
+    server = Server(variables)
 
     def lease(site: str, jobs: Jobs) -> Jobs:
-        answer = connect(tokens[site]).lease(site, jobs, LEASE_TTL_S, server["glidein_deployment"])
+        answer = server.client(tokens[site]).lease(site, jobs, LEASE_TTL_S, server.deployment)
         limits[site] = answer["site_limit"]
         return answer["granted"]
 
-    try:
-        server = settings(variables, *SERVER)
-        requests = {site: entries for site, entries in plan["lease_requests"].items() if site in tokens}
-        connect = client_of(server)
-    except GlideinError as error:
-        # Without a lease, another controller may order for the same jobs.
-        trimmed = trim(plan["plan"], dict.fromkeys(plan["lease_requests"]))
-        return {"failed": True, "msg": str(error), "plan": trimmed, "limited": {}, "errors": []}
+    requests = {site: entries for site, entries in plan.lease_requests.items() if site in tokens}
     granted, failed = request_leases(requests, lease)
     limited = {site: limit for site, limit in sorted(limits.items()) if limit is not None}
-    trimmed = trim(plan["plan"], {site: granted.get(site) for site in requests}, limited)
-    errors = _errors(failed)
-    text = "; ".join(f"{one['site']}: {one['error']}" for one in errors)
-    return {"failed": bool(errors), "msg": text, "plan": trimmed, "limited": limited, "errors": errors}
+    items = trim(plan.items, {site: granted.get(site) for site in requests}, limited)
+    lost = _jobs_not_leased(plan.items, items, failed, limited)
+    return plan._replace(items=items), Lease(limited, _errors(failed), lost)
 
 
-def to_result(step: dict) -> dict:
-    """Return the result of a step whose `plan` has PlanItems in plain containers, for a result of Ansible."""
-    return dict(step, plan=[item.result() for item in step["plan"]]) if "plan" in step else step
+def _jobs_not_leased(
+    planned: Sequence[PlanItem], leased: Sequence[PlanItem], failed: Container[str], limited: Container[str]
+) -> Dict[str, int]:
+    """Return the number of jobs that get no glideins because they were not leased, by the reason: {text: jobs}."""
+    jobs: Dict[str, int] = {}
+    for before, after in zip(planned, leased):
+        if before.site in failed:
+            reason = "without a lease"
+        elif before.site in limited:
+            reason = "beyond the lease limit of their site"
+        else:
+            reason = "that another controller leased first"
+        jobs[reason] = jobs.get(reason, 0) + before.jobs_served - after.jobs_served
+    return jobs
 
 
-def from_result(step: dict) -> dict:
-    """Return the result of a step that to_result has changed."""
-    return dict(step, plan=[PlanItem(**item) for item in step["plan"]]) if "plan" in step else step
+def orders(sites: dict, items: Sequence[PlanItem], supply: dict) -> dict:
+    """Return {host: {"plan", "summaries_since"}}: the options of the module glideins at sites where it has work.
 
-
-def orders(sites: dict, items: list, supply: dict) -> dict:
-    """Return {host: {"plan", "summaries_since"}}: the options of the module glideins at sites whose queue is known.
-
-    items: PlanItems that the leases left; supply: of the demand server.
+    sites: {host: definition} of sites_of_play; items: PlanItems that the leases left; supply: of the demand server.
     """
-    since = supply.get("summaries_until") or {}
-    return {
-        host: {
-            "plan": [item.order() for item in items if item.site == site["site"]],
-            "summaries_since": since.get(site["site"], 0),
-        }
-        for host, site in sites.items()
-        if site["error"] is None
-    }
+    found = {}
+    for host, site in sites.items():
+        since = (supply.get("summaries_until") or {}).get(site["site"], 0)
+        of_site = [item for item in items if item.site == site["site"]]
+        if site["error"] is None and (
+            any(item.differs for item in of_site) or _has_upkeep(site, site["queue"], since, time.time())
+        ):
+            found[host] = {"plan": [item.order() for item in of_site], "summaries_since": since}
+    return found
+
+
+def _has_upkeep(site: dict, queue: dict, summaries_since: float, now_s: float) -> bool:
+    """Return whether the module glideins would change anything at a site beside its plan, or report an error."""
+    files, end = queue["files"], queue["credential_expires"]
+    lacks_token = not files["credential"] or (end is not None and end <= now_s)
+    newest, oldest = files["newest_output"], files["oldest_log"]
+    return (
+        not files["deployed"]
+        or queue["access"]["due"]
+        or (site["credential"] == "token" and lacks_token)
+        or queue["orphans"]["queued"] > 0
+        or (newest is not None and newest > summaries_since)
+        or (site["log_days"] > 0 and oldest is not None and oldest <= now_s - site["log_days"] * 86400)
+    )
 
 
 def send_reports(variables: Any, reports: list, tokens: dict) -> list:
@@ -172,8 +226,7 @@ def send_reports(variables: Any, reports: list, tokens: dict) -> list:
 
     Sites without a token are not reported. Raises InputError.
     """
-    server = settings(variables, *SERVER)
-    connect = client_of(server)
+    server = Server(variables)
     failed: Dict[str, ServerError] = {}
     no_answer = None
     for one in reports:
@@ -185,7 +238,7 @@ def send_reports(variables: Any, reports: list, tokens: dict) -> list:
             failed[site] = no_answer
             continue
         try:
-            _send(connect(tokens[site]), site, one["report"], server["glidein_deployment"])
+            _send(server.client(tokens[site]), site, one["report"], server.deployment)
         except NoAnswerError as error:
             failed[site] = no_answer = error
         except ServerError as error:

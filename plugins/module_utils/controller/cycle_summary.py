@@ -3,16 +3,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The summary of a cycle and the table of the playbook status, as lines of text. Pure functions."""
 
-import collections
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Lease, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Key
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.reasons import KEPT
+from ansible_collections.glidein.ops.plugins.module_utils.controller.problems import (
+    Outcome,
+    Sites,
+    cycle_problems,
+    status_problems,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import (
     count,
     cut,
-    listed,
     number,
     one_line,
     paragraphs,
@@ -21,25 +26,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text
     wrap,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.drains import drain_text
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, utc
-
-# {host: definition} of sites_of_play.
-Sites = Dict[str, Dict[str, Any]]
-# The result of a step in cycle.py.
-Step = Dict[str, Any]
-# The results of a site: see _outcome.
-Outcome = Dict[str, Any]
 
 _MAX_JOB_IDS_WIDTH = 12
-_MAX_SITES = 5
-_MAX_SUPPLY_PROBLEMS = 5
 # The keys of a result of the module glideins whose difference is the number of glideins that it could not submit.
 _SUBMISSIONS = (("decisions", "submit"), ("submitted", "count"))
-# The fewest failed glideins of an entry that are a problem, and their fewest per cent of those that started.
-_MIN_FAILED = 3
-_MIN_FAILED_PERCENT = 10
-# Time enough to deploy again, also over a weekend.
-_MIN_TOKEN_LEFT_S = 3 * 86400
 # The age from which the summary states when the demand was read: jobs submitted since then are not in it.
 _OLD_READING_S = 120
 
@@ -51,37 +41,35 @@ _STATUS_HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "SICK", "REGISTER
 def cycle_summary(
     sites: Sites,
     glideins: Dict[str, Any],
-    demand: Step,
-    plan: Step,
-    lease: Step,
-    report_errors: Sequence[Dict[str, str]] = (),
-    check_mode: bool = False,
+    demand: Demand,
+    plan: Plan,
+    lease: Lease,
+    report_errors: Sequence[Dict[str, str]],
+    check_mode: bool,
 ) -> Dict[str, Any]:
     """Return {"lines", "problems", "submitted", "cancelled"}: the decisions and actions of a cycle.
 
     sites: {host: definition} of sites_of_play; glideins: {host: result of the module glideins}, also of a skipped or
-    failed task; demand, plan, lease, report_errors: results of the steps in cycle.py, {} of a step that was not made.
-    In check mode the lines show what would be done.
+    failed task; demand, plan, lease, report_errors: results of the steps in cycle.py; plan: with the items that the
+    leases left. In check mode the lines show what would be done.
     """
-    outcomes = [_outcome(host, site, glideins, report_errors) for host, site in sites.items()]
-    planned: List[PlanItem] = plan.get("plan") or []
-    leased: List[PlanItem] = lease.get("plan", planned)
-    lost = _jobs_not_leased(planned, leased, lease)
-    items = leased if check_mode else [_submitted_item(outcomes, item) for item in leased]
-    lost["whose glideins could not be submitted"] = _served(leased) - _served(items)
-    plan = dict(plan, plan=items if "plan" in plan else None)
-    problems = [one_line(problem) for problem in _cycle_problems(outcomes, demand, plan, lease)]
+    outcomes = [_outcome(host, site, glideins[host], report_errors) for host, site in sites.items()]
+    leased = plan.items
+    plan = plan if check_mode else plan._replace(items=[_submitted_item(outcomes, item) for item in leased])
+    not_submitted = _served(leased) - _served(plan.items)
+    lost = dict(lease.not_leased, **{"whose glideins could not be submitted": not_submitted})
+    problems = [one_line(problem) for problem in cycle_problems(outcomes, demand, plan, lease)]
     rows = []
-    for before, item in zip(leased, items):
+    for before, item in zip(leased, plan.items):
         changes = _changes(outcomes, item, check_mode)
         if not _is_empty(before, changes):
             # The problems state once for all shapes of a site why its queue is unknown.
             rows.append((_cycle_row(item, changes), KEPT if item.counted is None else item.reason))
     lines = _demand_lines(demand, plan, lost)
     lines += section("", table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
-    omitted = len(items) - len(rows)
+    omitted = len(leased) - len(rows)
     if omitted:
-        lines += section("", [f"{omitted} of {count(len(items), 'shape')} not listed: no glideins, none ordered."])
+        lines += section("", [f"{omitted} of {count(len(leased), 'shape')} not listed: no glideins, none ordered."])
     lines += section("", _orphan_lines(outcomes, check_mode))
     lines += _sections(sites, demand, plan, problems)
     if check_mode:
@@ -90,7 +78,7 @@ def cycle_summary(
     return dict(totals, lines=lines, problems=problems)
 
 
-def status_table(plan: Step, demand: Step, sites: Optional[Sites] = None) -> List[str]:
+def status_table(plan: Plan, demand: Demand, sites: Sites) -> List[str]:
     """Return the lines of the table of sites.
 
     plan, demand: of cycle.plan_sites and cycle.read_demand; sites: {host: definition} of sites_of_play.
@@ -99,26 +87,26 @@ def status_table(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Lis
     """
     supplied = _supplied(demand)
     rows = []
-    for item in plan.get("plan") or []:
+    for item in plan.items:
         cells = [number(value) for value in (item.counted, item.running, item.sick, _registered(item, demand))]
         used = _used(supplied.get(item.key, {}).get("core_hours"))
         rows.append(([*item.key] + cells + [used, number(_jobs_for(item, demand))], ""))
-    lines = _demand_lines(demand, plan)
+    lines = _demand_lines(demand, plan, {})
     lines += section("", table(_STATUS_HEAD, rows))
-    return lines + _sections(sites or {}, demand, plan, _status_problems(plan, demand, sites))
+    return lines + _sections(sites, demand, plan, status_problems(plan, demand, sites))
 
 
-def _sections(sites: Sites, demand: Step, plan: Step, problems: List[str]) -> List[str]:
+def _sections(sites: Sites, demand: Demand, plan: Plan, problems: List[str]) -> List[str]:
     """Return the sections below the table."""
     return [
         *section("DRAINED", _drain_lines(sites)),
         *section("NOT SERVED", _unserved_lines(demand, plan)),
-        *section("HELD BACK", paragraphs(plan.get("notes") or [], "note")),
+        *section("HELD BACK", paragraphs(plan.notes, "note")),
         *section("PROBLEMS", paragraphs(problems, "problem")),
     ]
 
 
-def status_report(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Dict[str, Any]:
+def status_report(plan: Plan, demand: Demand, sites: Sites) -> Dict[str, Any]:
     """Return what status_table shows as a mapping for programs; docs/operations.md has its keys.
 
     The arguments are those of status_table. An unknown number is None.
@@ -126,52 +114,51 @@ def status_report(plan: Step, demand: Step, sites: Optional[Sites] = None) -> Di
     supplied = _supplied(demand)
     return {
         "format": 1,
-        "as_of": plan.get("as_of"),
+        "as_of": plan.as_of,
         "demand": _demand_numbers(demand, plan),
-        "entries": [_status_item(item, supplied, demand) for item in plan.get("plan") or []],
+        "entries": [_status_item(item, supplied, demand) for item in plan.items],
         "drained": [
             {"site": site["site"], **drain}
-            for site in (sites or {}).values()
-            for drain in (site.get("queue") or {}).get("drains") or []
+            for site in sites.values()
+            for drain in (site["queue"] or {}).get("drains") or []
         ],
         "unserved": [
-            {"group": each["group"], "jobs": each["count"], "reason": each["reason"]}
-            for each in plan.get("unserved") or []
+            {"group": each["group"], "jobs": each["count"], "reason": each["reason"]} for each in plan.unserved
         ],
-        "gateways": (demand.get("supply") or {}).get("gateways"),
-        "notes": plan.get("notes") or [],
-        "problems": _status_problems(plan, demand, sites),
+        "gateways": demand.supply.get("gateways"),
+        "notes": plan.notes,
+        "problems": status_problems(plan, demand, sites),
     }
 
 
-def _supplied(demand: Step) -> Dict[Key, Dict[str, Any]]:
+def _supplied(demand: Demand) -> Dict[Key, Dict[str, Any]]:
     """Return {(site, entry, shape): row of get_supply}."""
-    rows = (demand.get("supply") or {}).get("entries") or []
+    rows = demand.supply.get("entries") or []
     return {(row["site"], row["entry"], row["shape"]): row for row in rows}
 
 
-def _demand_numbers(demand: Step, plan: Step) -> Optional[Dict[str, Any]]:
+def _demand_numbers(demand: Demand, plan: Plan) -> Optional[Dict[str, Any]]:
     """Return the numbers of the line that begins the table; None if the demand is unknown."""
     groups = _groups(demand)
-    if groups is None or demand["demand"].get("as_of") is None:
+    if groups is None or demand.demand.get("as_of") is None:
         return None
     return {
-        "as_of": demand["demand"]["as_of"],
-        "paused": bool(demand["demand"].get("paused")),
+        "as_of": demand.demand["as_of"],
+        "paused": bool(demand.demand.get("paused")),
         "groups": len(groups),
         **job_numbers(groups, plan),
     }
 
 
-def job_numbers(groups: List[Dict[str, Any]], plan: Step) -> Dict[str, int]:
+def job_numbers(groups: List[Dict[str, Any]], plan: Plan) -> Dict[str, int]:
     """Return the numbers of jobs of these groups of get_demand: idle ones, and those that are not counted."""
     names = {group["id"] for group in groups}
-    served = (item.serves for item in plan.get("plan") or [])
+    served = (item.serves for item in plan.items)
     stale = sum(group.get("stale", 0) for group in groups)
     return {
         "idle_jobs": sum(group["count"] for group in groups) - stale,
         "for_glideins": sum(jobs for serves in served for name, jobs in serves.items() if name in names),
-        "unserved": sum(each["count"] for each in plan.get("unserved") or [] if each["group"] in names),
+        "unserved": sum(each["count"] for each in plan.unserved if each["group"] in names),
         "leased_by_others": sum(group.get("leased", 0) for group in groups),
         "over_limit": sum(group.get("over_limit", 0) for group in groups),
         "stale": stale,
@@ -190,7 +177,7 @@ def how_served(numbers: Dict[str, int], others: Sequence[Tuple[int, str]] = ()) 
     return ", ".join(f"{jobs} {description}" for jobs, description in parts if jobs > 0)
 
 
-def _status_item(item: PlanItem, supplied: Dict[Key, Dict[str, Any]], demand: Step) -> Dict[str, Any]:
+def _status_item(item: PlanItem, supplied: Dict[Key, Dict[str, Any]], demand: Demand) -> Dict[str, Any]:
     """Return a plan item with what the collector knows of it. supplied: {(site, entry, shape): row of get_supply}."""
     row = supplied.get(item.key, {})
     core_hours = row.get("core_hours") or {}
@@ -212,37 +199,19 @@ def _status_item(item: PlanItem, supplied: Dict[Key, Dict[str, Any]], demand: St
     }
 
 
-def _status_problems(plan: Step, demand: Step, sites: Optional[Sites] = None) -> List[str]:
-    """Return one sentence for each problem that the table of sites shows. The arguments are those of status_table."""
-    items = plan.get("plan") or []
-    problems = [f"no demand: {demand.get('msg')}"] if demand.get("failed") else []
-    problems += _reading_problems(demand, plan)
-    # The reason is the same for all entries of a site: its queue is read once.
-    problems += [f"{item.site}: {item.reason}" for item in items if item.counted is None]
-    problems += [f"{'/'.join(item.key)}: {item.reason}" for item in items if item.sick]
-    for site in (sites or {}).values():
-        problems += [f"{site['site']}: {problem}" for problem in _queue_problems(site["queue"] or {})]
-    problems += _failure_problems(demand, plan)
-    # The plan finds no entries where variables could not be read.
-    unreadable = {site["site"]: site["error"] for site in (sites or {}).values() if not site["entries"]}
-    for error in plan.get("errors") or []:
-        problems.append(f"{error['site']}: {unreadable.get(error['site']) or error['error']}")
-    return [one_line(problem) for problem in dict.fromkeys(problems)]
-
-
-def _registered(item: PlanItem, demand: Step) -> Optional[int]:
+def _registered(item: PlanItem, demand: Demand) -> Optional[int]:
     """Return the registered glideins of a plan item; None if the demand server did not return them."""
-    supply = demand.get("supply") or {}
-    return None if demand.get("failed") or supply.get("error") else item.registered
+    supply = demand.supply
+    return None if demand.error or supply.get("error") else item.registered
 
 
-def _jobs_for(item: PlanItem, demand: Step) -> Optional[int]:
+def _jobs_for(item: PlanItem, demand: Demand) -> Optional[int]:
     """Return the number of idle jobs that a plan item serves; None if the demand is unknown."""
-    return None if demand.get("failed") else _served([item])
+    return None if demand.error else item.jobs_served
 
 
 def _outcome(
-    host: str, site: Dict[str, Any], glideins: Dict[str, Any], report_errors: Sequence[Dict[str, str]]
+    host: str, site: Dict[str, Any], result: Dict[str, Any], report_errors: Sequence[Dict[str, str]]
 ) -> Outcome:
     """Return the results of a site: {"host", "site", "error", "queue", "result", "report_error"}."""
     return {
@@ -250,31 +219,14 @@ def _outcome(
         "site": site["site"],
         "error": site["error"],
         "queue": site["queue"] or {},
-        "result": glideins.get(host) or {},
+        "result": result,
         "report_error": next((each["error"] for each in report_errors if each["site"] == site["site"]), None),
     }
 
 
-def _jobs_not_leased(planned: List[PlanItem], leased: List[PlanItem], lease: Step) -> Dict[str, int]:
-    """Return the number of jobs that get no glideins because they were not leased, by the reason: {text: jobs}."""
-    failed = {error["site"] for error in lease.get("errors") or []}
-    none = lease.get("failed") and not failed
-    jobs: Dict[str, int] = {}
-    for before, after in zip(planned, leased):
-        site = before.site
-        if none or site in failed:
-            reason = "without a lease"
-        elif site in (lease.get("limited") or {}):
-            reason = "beyond the lease limit of their site"
-        else:
-            reason = "that another controller leased first"
-        jobs[reason] = jobs.get(reason, 0) + _served([before]) - _served([after])
-    return jobs
-
-
 def _served(items: Iterable[PlanItem]) -> int:
     """Return the number of jobs that starting, queued and new glideins of plan items are meant for."""
-    return sum(sum(item.serves.values()) for item in items)
+    return sum(item.jobs_served for item in items)
 
 
 def _submitted_item(outcomes: List[Outcome], item: PlanItem) -> PlanItem:
@@ -287,157 +239,14 @@ def _submitted_item(outcomes: List[Outcome], item: PlanItem) -> PlanItem:
     return item.with_queued(queued, f"{wanted - done} could not be submitted")
 
 
-def _lease_problems(lease: Step) -> List[str]:
-    """Return one sentence for each error of a lease request, with the sites that got it."""
-    if not lease.get("failed"):
-        return []
-    sites: Dict[str, List[str]] = {}
-    for error in lease.get("errors") or []:
-        sites.setdefault(error["error"], []).append(error["site"])
-    failures = [(f"{listed(names, _MAX_SITES)}: ", text) for text, names in sites.items()] or [
-        ("", str(lease.get("msg")))
-    ]
-    return [f"{names}no lease, so nothing new was ordered: {text}" for names, text in failures]
-
-
-def _refusals(site: str, demand: Step, lease: Step) -> List[str]:
-    """Return the errors of the earlier calls to the demand server for a site."""
-    texts = [str(error["error"]) for error in lease.get("errors") or [] if error["site"] == site]
-    return texts + ([str(demand.get("msg"))] if demand.get("failed") else [])
-
-
 def _drain_lines(sites: Sites) -> List[str]:
     """Return a paragraph for each drained site or entry whose queue is known."""
     texts = []
     for site in sites.values():
-        for drain in (site.get("queue") or {}).get("drains") or []:
+        for drain in (site["queue"] or {}).get("drains") or []:
             label = f"{site['site']}/{drain['entry']}" if drain["entry"] else site["site"]
             texts.append(f"{label}: {drain_text(drain)}")
     return paragraphs(texts, "drain")
-
-
-def _cycle_problems(outcomes: List[Outcome], demand: Step, plan: Step, lease: Step) -> List[str]:
-    """Return one sentence for each problem of a cycle."""
-    problems = []
-    for missing, result in (("no demand", demand), ("no plan", plan)):
-        if result.get("failed"):
-            problems.append(f"{missing}, so nothing was changed: {result.get('msg')}")
-    problems += _reading_problems(demand, plan)
-    named = set()
-    for outcome in outcomes:
-        site_problems = _site_problems(outcome)
-        if site_problems:
-            named.add(outcome["site"])
-        label = outcome["site"] if outcome["host"] == outcome["site"] else f"{outcome['site']} ({outcome['host']})"
-        # The module glideins reports an invalid credential of the batch system, too.
-        site_problems += [*_token_problems(outcome), *_queue_problems(outcome["queue"])]
-        problems += [f"{label}: {problem}" for problem in dict.fromkeys(site_problems)]
-        # A refused token has one cause: the failed reading or lease states it.
-        if outcome["report_error"] and outcome["report_error"] not in _refusals(outcome["site"], demand, lease):
-            problems.append(f"{outcome['site']}: not reported to the demand server: {outcome['report_error']}")
-    problems += _failure_problems(demand, plan)
-    unknown = {item.site: item.reason for item in plan.get("plan") or [] if item.counted is None}
-    problems += [f"{site}: {reason}" for site, reason in unknown.items() if site not in named]
-    problems += _lease_problems(lease)
-    # The site's own problems include an invalid configuration, but not a name that another site has, too.
-    hosts = collections.Counter(outcome["site"] for outcome in outcomes)
-    problems += [
-        f"{error['site']}: {error['error']}"
-        for error in plan.get("errors") or []
-        if error["site"] not in named or hosts[error["site"]] > 1
-    ]
-    return problems
-
-
-def _reading_problems(demand: Step, plan: Step) -> List[str]:
-    """Return the failed readings of the demand server, and the reasons why a plan changes nothing."""
-    problems = []
-    schedds = (demand.get("demand") or {}).get("schedds") or {}
-    if schedds.get("error"):
-        problems.append(f"the demand server knows no schedd: {schedds['error']}")
-    for failed in schedds.get("failed") or []:
-        problems.append(f"schedd {failed.get('name')} did not answer the demand server: {failed.get('error')}")
-    error = (demand.get("supply") or {}).get("error")
-    if error:
-        problems.append(f"the demand server could not read the collector: {error}")
-    problems += [str(line) for line in (demand.get("supply") or {}).get("problems") or []][:_MAX_SUPPLY_PROBLEMS]
-    # Without idle jobs no line of the table shows why the plan changes nothing. If the demand server was not read, that
-    # is the reason.
-    reasons = [] if demand.get("failed") else [item.reason for item in plan.get("plan") or []]
-    if (demand.get("demand") or {}).get("paused"):
-        problems.append("the demand server is paused: nothing is submitted until it is resumed there")
-    return problems + list(dict.fromkeys(reason for reason in reasons if ": nothing is changed" in reason))
-
-
-def _failure_problems(demand: Step, plan: Step) -> List[str]:
-    """Return a sentence for each entry of the plan and exit status with which its glideins failed.
-
-    Single failures among many glideins are no problem.
-    """
-    paths = {item.path for item in plan.get("plan") or []}
-    histories: Dict[Tuple[str, str], List[Dict[str, Any]]] = {}
-    for each in (demand.get("supply") or {}).get("entries") or []:
-        if each.get("history") and (each["site"], each["entry"]) in paths:
-            histories.setdefault((each["site"], each["entry"]), []).append(each["history"])
-    problems = []
-    for path, found in sorted(histories.items()):
-        failures: Dict[Optional[int], List[Dict[str, Any]]] = {}
-        for failure in (failure for history in found for failure in history.get("failures") or []):
-            failures.setdefault(failure["exit_status"], []).append(failure)
-        failed = sum(failure["count"] for same in failures.values() for failure in same)
-        ended = sum((history.get(key) or 0) for history in found for key in ("registered", "never_registered"))
-        if failed >= _MIN_FAILED and 100 * failed >= _MIN_FAILED_PERCENT * ended:
-            problems += [_failure_text("/".join(path), same, found[0].get("window_s")) for same in failures.values()]
-    return problems
-
-
-def _failure_text(path: str, failures: List[Dict[str, Any]], window_s: Optional[int]) -> str:
-    """Return a sentence about failures of an entry with the same exit status."""
-    last = max(failures, key=lambda failure: failure["last"])
-    status = "without an exit status" if last["exit_status"] is None else f"with status {last['exit_status']}"
-    period = f" in the last {window_s // 3600} h" if window_s else ""
-    number = count(sum(failure["count"] for failure in failures), "glidein")
-    text = f"{number} of {path} ended {status}{period}, the last one at {utc(last['last'])}"
-    return f"{text}: {last['reason']}" if last["reason"] else text
-
-
-def _site_problems(outcome: Outcome) -> List[str]:
-    """Return one sentence for each problem at a site itself."""
-    result = outcome["result"]
-    prefix = f"Site {outcome['site']}: "
-
-    def plain(text: Any) -> str:
-        text = str(text)
-        return text[len(prefix) :] if text.startswith(prefix) else text
-
-    if outcome["error"]:
-        return [f"left as it is: {plain(outcome['error'])}"]
-    if result.get("errors"):
-        return [
-            (f"{error['entry']}/{error['shape']}: " if error["entry"] else "") + str(error["error"])
-            for error in result["errors"]
-        ]
-    if result.get("unreachable"):
-        return [f"{plain(result.get('msg'))}; submissions may have been made before: the next cycle counts again"]
-    # Without a list of errors the module did not start.
-    return [plain(result.get("msg"))] if result.get("failed") else []
-
-
-def _token_problems(outcome: Outcome) -> List[str]:
-    """Return a sentence if the token on a site's login node expires soon or has expired."""
-    queue = outcome["queue"]
-    end = queue.get("credential_expires")
-    if end is None or end - queue["as_of"] > _MIN_TOKEN_LEFT_S:
-        return []
-    # Then the module glideins has reported it.
-    if end <= queue["as_of"] and outcome["result"].get("failed"):
-        return []
-    return [f"its token {'expires' if end > queue['as_of'] else 'expired'} at {utc(end)}: {REMEDY}"]
-
-
-def _queue_problems(queue: Dict[str, Any]) -> List[str]:
-    """Return a sentence for each problem that the reading of a queue found: credentials, jobs in unknown states."""
-    return [*((queue.get("access") or {}).get("problems") or []), *(queue.get("unknown_states") or [])]
 
 
 def _changes(outcomes: List[Outcome], item: PlanItem, check_mode: bool) -> Tuple[str, str]:
@@ -497,28 +306,27 @@ def _orphan_lines(outcomes: List[Outcome], check_mode: bool) -> List[str]:
     return lines
 
 
-def _groups(demand: Step) -> Optional[List[Dict[str, Any]]]:
+def _groups(demand: Demand) -> Optional[List[Dict[str, Any]]]:
     """Return the demand's groups; None without a demand or with an invalid number of jobs, which the plan reports."""
-    groups = (demand.get("demand") or {}).get("groups")
+    groups = demand.demand.get("groups")
     if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
         return None
     numbers = [group.get(key, 0) for group in groups for key in ("count", "stale", "over_limit", "leased")]
     return groups if all(isinstance(number, int) for number in numbers) else None
 
 
-def _demand_lines(demand: Step, plan: Step, not_leased: Optional[Dict[str, int]] = None) -> List[str]:
+def _demand_lines(demand: Demand, plan: Plan, not_leased: Dict[str, int]) -> List[str]:
     """Return a line with the number of idle jobs and how they are served; [] if the demand is unknown.
 
-    not_leased: as _jobs_not_leased returns it.
+    not_leased: {why they get no glideins: jobs}.
     """
-    not_leased = not_leased or {}
     groups = _groups(demand)
-    if groups is None or (demand["demand"].get("as_of", 0) is None and not groups):
+    if groups is None or (demand.demand.get("as_of", 0) is None and not groups):
         return []
     numbers = job_numbers(groups, plan)
     idle = numbers["idle_jobs"]
     text = f"Demand: {count(idle, 'idle job')} in {count(len(groups), 'group')}" if idle else "Demand: no idle jobs"
-    if idle and plan.get("plan") is not None:
+    if idle and not plan.error:
         text += ": " + how_served(numbers, [(jobs, reason) for reason, jobs in not_leased.items()])
     not_counted = (
         (numbers["stale"], "of schedds that do not answer"),
@@ -529,7 +337,7 @@ def _demand_lines(demand: Step, plan: Step, not_leased: Optional[Dict[str, int]]
         (numbers["leased_by_others"], "that other sites have a lease on"),
     )
     text += "." + "".join(f" Not counted: {number} {description}." for number, description in not_counted if number)
-    text += _reading_age(demand["demand"].get("as_of"), plan.get("as_of"), _OLD_READING_S if idle else 0)
+    text += _reading_age(demand.demand.get("as_of"), plan.as_of, _OLD_READING_S if idle else 0)
     return wrap(text, "")
 
 
@@ -541,18 +349,18 @@ def _reading_age(read_s: Any, now_s: Any, least_s: int) -> str:
     return f" The queue was read {f'{age_s // 60} min' if age_s >= _OLD_READING_S else f'{age_s} s'} ago."
 
 
-def _unserved_lines(demand: Step, plan: Step) -> List[str]:
+def _unserved_lines(demand: Demand, plan: Plan) -> List[str]:
     """Return a paragraph for each group of jobs that no glidein is ordered for."""
     groups = {group["id"]: group for group in _groups(demand) or []}
     texts = []
-    for each in plan.get("unserved") or []:
+    for each in plan.unserved:
         first = groups.get(each["group"], {}).get("first_job")
         example = f" like {first}" if first else ""
         texts.append(f"{count(each['count'], 'job')}{example} (group {each['group']}): {each['reason']}")
     for group in groups.values():
         for reason, jobs in sorted((group.get("limited_by") or {}).items()):
             texts.append(f"{count(jobs, 'job')} (group {group['id']}): {reason}")
-    for each in (demand.get("demand") or {}).get("unreadable") or []:
+    for each in demand.demand.get("unreadable") or []:
         first = each.get("first_job") or "unknown"
         reason = each.get("error") or f"{each.get('attribute')} has no usable value"
         texts.append(f"{count(each['count'], 'job')} like {first}: {reason}, so that HTCondor never starts them")

@@ -3,9 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The JSON-RPC 2.0 client of the demand server. It runs on the controller and needs the library requests."""
 
-import json
-import threading
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, TypeVar, Union
 from urllib.parse import urlparse
 
 from ansible.module_utils.basic import missing_required_lib
@@ -27,11 +25,10 @@ _PYGLIDEIN = (
     ". This looks like a PyGlidein server, which cannot serve glidein.ops. Install the demand server with "
     "glidein.ops.deploy, which also answers PyGlidein's clients, and set glidein_demand_url to its address"
 )
-# 500 groups of jobs take about 1 MB.
-REPLY_MOST_MIB = 64
-_CHUNK = 65536
-# Replies have fewer levels. Ansible cannot pass on a value that is nested much deeper.
-_LEVELS_MOST = 50
+# Seconds for the connection, and for each part of the reply.
+_TIMEOUTS_S = (10, 60)
+# Bytes of a reply in which an error looks for text to quote.
+_QUOTED = 65536
 
 try:
     import requests
@@ -39,34 +36,28 @@ except ImportError:
     requests = None  # type: ignore[assignment]  # it is a module otherwise; DemandClient checks it
 
 _Read = TypeVar("_Read")
-# (HTTP status, value of the Location header, body; None if that is too large)
-_Reply = Tuple[int, Optional[str], Optional[bytes]]
 
 
 class DemandClient:
     """The client of one demand server.
 
-    url: its base address, glidein_demand_url; token: required by methods that write, or None; timeout_s: the time limit
-    in seconds of a whole call, from the connection to the last byte of the reply; verify: True, or the path of a CA
-    bundle. Raises InputError.
+    url: its base address, glidein_demand_url; token: required by methods that write, or None; verify: True, or the path
+    of a CA bundle. Raises InputError.
     """
 
-    def __init__(
-        self, url: str, token: Optional[str] = None, timeout_s: float = 60, verify: Union[bool, str] = True
-    ) -> None:
+    def __init__(self, url: str, token: Optional[str] = None, verify: Union[bool, str] = True) -> None:
         if requests is None:
             raise InputError(missing_required_lib("requests"))
         self.url = endpoint(url)
         self.token = token
-        self.timeout_s = timeout_s
         self.verify = verify
 
     def call(self, method: str, params: Optional[Dict[str, Any]] = None) -> Any:
         """Call a JSON-RPC method and return its result.
 
         Redirects are not followed: they would send the token to another address. Raises ServerError, which names URL,
-        method and reply, but never the token; NoAnswerError if no complete reply arrives in time; RefusedError if the
-        server refuses the token.
+        method and reply, but never the token; NoAnswerError if no reply arrives; RefusedError if the server refuses the
+        token.
         """
         try:
             return self._call(method, params or {})
@@ -76,17 +67,19 @@ class DemandClient:
             raise
 
     def _call(self, method: str, params: Dict[str, Any]) -> Any:
-        request = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
-        where = f"Demand server {self.url}, {method}"
+        request: Dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
         try:
-            reply = _within(self.timeout_s, self._post, request)
+            response = requests.post(
+                self.url,
+                json=request,
+                auth=self._authorise,
+                timeout=_TIMEOUTS_S,
+                verify=self.verify,
+                allow_redirects=False,
+            )
         except requests.exceptions.RequestException as error:
-            raise NoAnswerError(f"{where}: no answer: {_reason(error)}") from error
-        except MemoryError as error:
-            raise ServerError(f"{where}: not enough memory on this host to read the reply") from error
-        if reply is None:
-            raise NoAnswerError(f"{where}: no complete reply within {self.timeout_s} s")
-        return _result(self.url, method, *reply)
+            raise NoAnswerError(f"Demand server {self.url}, {method}: no answer: {_reason(error)}") from error
+        return _result(self.url, method, response)
 
     def lease(self, site: str, entries: Jobs, ttl_s: int, deployment: Optional[str]) -> Dict[str, Any]:
         """Request leases on jobs for a site; return {"granted", "expires", "site_limit"}.
@@ -107,26 +100,6 @@ class DemandClient:
             request.headers["Authorization"] = f"Bearer {self.token}"
         return request
 
-    def _post(self, request: Dict[str, Any]) -> _Reply:
-        """Return (HTTP status, value of the Location header, body); body: bytes, or None if it is too large."""
-        with requests.post(
-            self.url,
-            json=request,
-            auth=self._authorise,
-            timeout=self.timeout_s,
-            verify=self.verify,
-            allow_redirects=False,
-            stream=True,
-        ) as response:
-            location = response.headers.get("Location")
-            chunks, size = [], 0
-            for chunk in response.iter_content(_CHUNK):
-                size += len(chunk)
-                if size > REPLY_MOST_MIB * 2**20:
-                    return response.status_code, location, None
-                chunks.append(chunk)
-            return response.status_code, location, b"".join(chunks)
-
 
 def with_first_token(
     connect: Callable[[Optional[str]], DemandClient], tokens: Iterable[str], read: Callable[[DemandClient], _Read]
@@ -145,30 +118,6 @@ def with_first_token(
     return read(connect(last))
 
 
-def _within(seconds: float, function: Callable[..., _Read], *arguments: Any) -> Optional[_Read]:
-    """Return the result of a function, or None if it has not returned after so many seconds.
-
-    The timeout of requests applies to a single read: a server that sends a byte from time to time would block the
-    caller indefinitely. A thread that has not returned ends with the process.
-    """
-    values: List[_Read] = []
-    errors: List[BaseException] = []
-
-    def run() -> None:
-        try:
-            values.append(function(*arguments))
-        # Raised again below.
-        except BaseException as error:  # pylint: disable=broad-exception-caught
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise errors[0]
-    return values[0] if values else None
-
-
 def _reason(error: BaseException) -> str:
     """Return the reason of a failed request: the error that requests and urllib3 have wrapped in others."""
     source = "the HTTP proxy: " if isinstance(error, requests.exceptions.ProxyError) else ""
@@ -179,25 +128,20 @@ def _reason(error: BaseException) -> str:
     return excerpt(source + (getattr(error, "strerror", None) or str(error)))
 
 
-def _result(url: str, method: str, status: int, location: Optional[str], body: Optional[bytes]) -> Any:
+def _result(url: str, method: str, response: "requests.Response") -> Any:
     """Return the result of a JSON-RPC reply. url, method: for errors. Raises ServerError."""
+    status = response.status_code
     where = f"Demand server {url}, {method}: HTTP {status}"
     if 300 <= status < 400:
-        target = excerpt(location or "an unknown address")
+        target = excerpt(response.headers.get("Location") or "an unknown address")
         raise ServerError(
             f"{where}, a redirect to {target}, which is not followed; set glidein_demand_url to the server's address."
         )
-    if body is None:
-        raise ServerError(f"{where}, the reply is larger than {REPLY_MOST_MIB} MiB; is this the demand server?")
-    text = excerpt(body[:_CHUNK].decode("utf-8", "replace")) or "nothing"
+    text = excerpt(response.content[:_QUOTED].decode("utf-8", "replace")) or "nothing"
     try:
-        answer = json.loads(body.decode("utf-8"), parse_constant=_not_finite)
+        answer = response.json()
     except ValueError as error:
         raise ServerError(f"{where}, not JSON: {text!r}") from error
-    except (RecursionError, MemoryError) as error:
-        raise ServerError(f"{where}, JSON that cannot be read ({type(error).__name__}): {text!r}") from error
-    if _levels_exceed(answer, _LEVELS_MOST):
-        raise ServerError(f"{where}, JSON of more than {_LEVELS_MOST} levels: {text!r}")
     if isinstance(answer, dict) and isinstance(answer.get("error"), dict):
         refusal = answer["error"]
         data = f" ({excerpt(str(refusal['data']))})" if refusal.get("data") else ""
@@ -213,25 +157,6 @@ def _result(url: str, method: str, status: int, location: Optional[str], body: O
     if status != 200 or not isinstance(answer, dict) or "result" not in answer:
         raise ServerError(f"{where}, no JSON-RPC result: {text!r}")
     return answer["result"]
-
-
-def _not_finite(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
-
-
-def _levels_exceed(value: Any, most: int) -> bool:
-    """Return whether lists and mappings are nested in more than `most` levels."""
-    level = [value] if isinstance(value, (dict, list)) else []
-    for _level in range(most):
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, (dict, list))
-        ]
-        if not level:
-            return False
-    return True
 
 
 def _is_grant(groups: Any) -> bool:

@@ -98,8 +98,7 @@ class _Site:
         self.variables = hostvars[host]
         self.definition, self.errors = read_site(hostvars, host, self.variables)
         self.name = self.definition["site"]
-        token_error = read_variable(self.variables, "glidein_demand_token")[1] or site_token(self.variables)[1]
-        self.errors += [self.definition["error"], token_error]
+        self.errors += [self.definition["error"], site_token(self.variables)[1]]
         values, problems = checked(self.variables, *_CHECKED)
         self.errors += problems
         try:

@@ -9,15 +9,18 @@ Controller only.
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
-from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYTHING, UNQUOTED, Spec, is_unquoted
+from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQUOTED, Spec, is_unquoted
 
 PREFIX = "glidein_"
 _NAMES = ("glidein_site", "glidein_deployment", "glidein_demand_token")
+# Variables that may have a secret: errors do not quote them. Nor do they quote those of roles.
+_SECRETS = ("glidein_demand_token", "glidein_log_s3", "glidein_login_hook", "glidein_ssh_prompts")
 _UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z|^'[a-z]+ object' has no attribute '[A-Za-z0-9_]+'\Z")
 # Configuration of HTCondor, in which {{ begins a nested list.
 _WITH_BRACES = ("glidein_gateway_extra_config", "glidein_gateway_routes")
@@ -39,6 +42,14 @@ def read_variables(host: str, variables: Any, *names: str) -> List[Any]:
     if errors:
         raise InputError(errors)
     return [value for value, _error in found]
+
+
+def value_of(variables: Any, name: str) -> Any:
+    """Return a variable of a host in plain containers, None if it is missing. Raises InputError."""
+    value, error = read_variable(variables, name)
+    if error:
+        raise InputError(error)
+    return value
 
 
 def settings(variables: Any, *names: str) -> Dict[str, Any]:
@@ -77,8 +88,7 @@ def read_variable(variables: Any, name: str) -> Tuple[Any, Optional[str]]:
         value = plain(variables.get(name))
     # Of any type: those of Ansible's versions differ.
     except Exception as error:  # pylint: disable=broad-exception-caught
-        # Errors must not quote variables with a check of ANYTHING, because they may have a secret.
-        is_shown = name in VARIABLES and VARIABLES[name].check is not ANYTHING
+        is_shown = name in VARIABLES and name not in _SECRETS
         return None, f"{name}: {why_unreadable(error, ' '.join(str(error).split()) if is_shown else None)}"
     # ansible-core before 2.19 returns a template with an undefined variable as it is.
     if isinstance(value, str) and "{{" in value and name not in _WITH_BRACES:
@@ -116,6 +126,50 @@ def plain(value: Any) -> Any:
         return [plain(inner) for inner in value]
     text = str(value)
     return text if encrypted else value
+
+
+def select_hosts(
+    hostvars: Any,
+    hosts: List[str],
+    with_all: Optional[List[str]] = None,
+    with_any: Optional[List[str]] = None,
+    without: Optional[List[str]] = None,
+    warn: Optional[Callable[[str], Any]] = None,
+) -> List[str]:
+    """Return the hosts whose variables `with_all` are all true, one of `with_any` is, and none of `without` is.
+
+    warn: a function that is called with a text for each host with a variable that cannot be read,
+    which is not selected. Without the function, such a variable raises InputError.
+    """
+
+    def is_selected(host: str) -> bool:
+        # Looked up once: Ansible assembles all variables of a host each time.
+        variables = hostvars[host]
+
+        def is_true(name: str) -> bool:
+            return truth(read_variables(host, variables, name)[0])
+
+        try:
+            return (
+                all(map(is_true, with_all or ()))
+                and (not with_any or any(map(is_true, with_any)))
+                and not any(map(is_true, without or ()))
+            )
+        except InputError as error:
+            if not warn:
+                raise
+            warn(f"{error}. The host is not selected.")
+            return False
+
+    return [host for host in hosts if is_selected(host)]
+
+
+def truth(value: Any) -> bool:
+    """Return a variable as a boolean. On the command line or in an INI inventory it is text, and "false" is false."""
+    try:
+        return boolean(value)
+    except TypeError:
+        return bool(value)
 
 
 def unknown_variables(hostvars: Any, hosts: Iterable[str]) -> List[Tuple[str, str]]:

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The explanation of one job for the playbook explain: pure functions of what was read."""
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import how_served, job_numbers
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import (
     count,
@@ -40,31 +41,28 @@ def with_job(demand: Dict[str, Any], job: Dict[str, Any]) -> Dict[str, Any]:
     return dict(demand, groups=[*others, dict(group, count=1, leased=0, stale=0, unmaterialized=0)])
 
 
-def job_explanation(
-    job: Dict[str, Any], demand: Dict[str, Any], plan: Dict[str, Any], analysis: Dict[str, Any]
-) -> Dict[str, Any]:
-    """Return {"lines", "next_step"}: why a job waits.
+def job_explanation(job: Dict[str, Any], demand: Demand, plan: Plan, analysis: Dict[str, Any]) -> List[str]:
+    """Return the lines that explain why a job waits.
 
     job: get_job; demand, plan: of cycle.read_demand and cycle.plan_sites for the demand of `with_job` and the group of
-    the job, {} for a job that needs no plan; analysis: the result of job_analysis, also of a skipped or failed task.
+    the job, without items for a job that needs no plan; analysis: the result of job_analysis, also of a skipped or
+    failed task.
     """
-    row = _row(demand.get("demand"), job) if job["state"] == "idle" else None
+    row = _row(demand.demand, job) if job["state"] == "idle" else None
     counted = row is not None and row["count"] > 0
-    rows = (plan.get("explanation") or []) if job.get("group") and job["state"] in WAITING else []
-    step = _next_step(job, demand, plan, rows, row)
+    rows = plan.explanation if job.get("group") and job["state"] in WAITING else ()
     lines = _job_lines(job) + _group_lines(job.get("group"), row, plan, counted)
     lines += section("WHAT NO GLIDEIN CAN CHANGE", _obstacle_lines(job))
     title = "ENTRIES" if counted else f"ENTRIES, {WAITING.get(job['state'])}"
     lines += section(title, _entry_lines(rows, plan, job.get("group"), counted))
     lines += section("HTCONDOR (condor_q -better-analyze)", _analysis_lines(job, analysis))
-    lines += section("NEXT STEP", wrap(step, "  "))
-    return {"lines": lines, "next_step": step}
+    return lines + section("NEXT STEP", wrap(_next_step(job, demand, plan, rows, row), "  "))
 
 
-def _row(demand: Optional[Dict[str, Any]], job: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+def _row(demand: Dict[str, Any], job: Dict[str, Any]) -> Optional[Dict[str, Any]]:
     """Return the group of the demand, get_demand, to which a job belongs, or None."""
     group = job.get("group") or {}
-    return next((each for each in (demand or {}).get("groups") or [] if each["id"] == group.get("id")), None)
+    return next((each for each in demand.get("groups") or [] if each["id"] == group.get("id")), None)
 
 
 def _job_lines(job: Dict[str, Any]) -> List[str]:
@@ -75,7 +73,7 @@ def _job_lines(job: Dict[str, Any]) -> List[str]:
 
 
 def _group_lines(
-    group: Optional[Dict[str, Any]], row: Optional[Dict[str, Any]], plan: Dict[str, Any], counted: bool
+    group: Optional[Dict[str, Any]], row: Optional[Dict[str, Any]], plan: Plan, counted: bool
 ) -> List[str]:
     """Return what the job requests, and how the jobs of its group are served. row: of _row."""
     if not group:
@@ -89,10 +87,10 @@ def _group_lines(
     return lines + (wrap(f"Its group: {_served(row, plan, counted)}.", "") if row else [])
 
 
-def _served(row: Dict[str, Any], plan: Dict[str, Any], counted: bool) -> str:
+def _served(row: Dict[str, Any], plan: Plan, counted: bool) -> str:
     """Return how the idle jobs of a group are served, in the words of the line that begins the table of status."""
-    numbers = job_numbers([row], plan if counted else {})
-    text = how_served(numbers) if plan.get("plan") else ""
+    numbers = job_numbers([row], plan if counted else Plan())
+    text = how_served(numbers) if plan.items else ""
     text = f"{count(numbers['idle_jobs'], 'idle job')}{f': {text}' if text else ''}"
     more = (
         (numbers["stale"], "of schedds that do not answer"),
@@ -109,12 +107,12 @@ def _obstacle_lines(job: Dict[str, Any]) -> List[str]:
     return [line for each in job["obstacles"] for line in wrap(f"{each['reason']}. {each['action']}", "  ")]
 
 
-def _entry_lines(rows: List[Dict[str, Any]], plan: Dict[str, Any], group: Any, counted: bool) -> List[str]:
+def _entry_lines(rows: Sequence[Dict[str, Any]], plan: Plan, group: Any, counted: bool) -> List[str]:
     """Return the table of the verdicts: entries that serve the job first, then those where it fits.
 
     JOBS is the number of jobs of the group for which glideins are queued, starting or about to be submitted.
     """
-    items = {item.key: item for item in plan.get("plan") or []}
+    items = {item.key: item for item in plan.items}
     ordered = sorted(rows, key=lambda row: (-row["serves"], not row["fits"], row["site"], row["entry"], row["shape"]))
     cells = []
     for row in ordered[:_MAX_ENTRIES]:
@@ -153,18 +151,18 @@ def _analysis_lines(job: Dict[str, Any], analysis: Dict[str, Any]) -> List[str]:
 
 def _next_step(
     job: Dict[str, Any],
-    demand: Dict[str, Any],
-    plan: Dict[str, Any],
-    rows: List[Dict[str, Any]],
+    demand: Demand,
+    plan: Plan,
+    rows: Sequence[Dict[str, Any]],
     row: Optional[Dict[str, Any]],
 ) -> str:
     """Return the one thing to do next, in a sentence."""
     blocking = [each for each in job["obstacles"] if each["blocks"]]
     if blocking:
         return blocking[0]["action"]
-    if demand.get("failed"):
-        return f"Restore the demand server, then try again: {demand.get('msg')}"
-    stopped = [item.reason for item in plan.get("plan") or [] if ": nothing is changed" in item.reason]
+    if demand.error:
+        return f"Restore the demand server, then try again: {demand.error}"
+    stopped = [item.reason for item in plan.items if ": nothing is changed" in item.reason]
     if stopped:
         return f"Remove what stops the plan: {stopped[0]}"
     if row and not row["count"] and row.get("leased"):
@@ -176,9 +174,9 @@ def _next_step(
     return _step_of_group(job["group"], plan, rows)
 
 
-def _step_of_group(group: Dict[str, Any], plan: Dict[str, Any], rows: List[Dict[str, Any]]) -> str:
+def _step_of_group(group: Dict[str, Any], plan: Plan, rows: Sequence[Dict[str, Any]]) -> str:
     """Return the next step for a job that only lacks a glidein."""
-    items = {item.key: item for item in plan.get("plan") or []}
+    items = {item.key: item for item in plan.items}
     serving = [row for row in rows if row["serves"]]
     if serving:
         item = items[tuple(serving[0][key] for key in ("site", "entry", "shape"))]
@@ -199,7 +197,7 @@ def _step_of_group(group: Dict[str, Any], plan: Dict[str, Any], rows: List[Dict[
             "Change the request of the job, or add a shape or an entry that satisfies it: the table has the first "
             "reason of each entry."
         )
-    unserved = [each["reason"] for each in plan.get("unserved") or [] if each["group"] == group["id"]]
+    unserved = [each["reason"] for each in plan.unserved if each["group"] == group["id"]]
     if unserved:
         return f"Wait, or remove the cause: {unserved[0]}."
     return "Wait for the next negotiation cycle: a free slot of the pool is meant for it."

@@ -24,7 +24,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import decide, orphans_to_cancel
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.site.submissions import Submissions
-from ansible_collections.glidein.ops.plugins.module_utils.site_report import site_report
 from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, credential_expires, utc
 from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec, duration, text
 
@@ -97,7 +96,6 @@ class QueueUpdate:
 
     def __init__(self, queue, wanted, payload, cancel_running=False):
         self.queue = queue
-        self.wanted = wanted
         self.payload = payload
         self.counted, self.before = queue.read()
         self.after = self.before
@@ -148,8 +146,8 @@ class QueueUpdate:
             self.after = None
             self._failed(None, None, error)
 
-    def result(self, acted):
-        """Return the module's result without `changed`, `diff` and `failed`."""
+    def result(self):
+        """Return the module's result without `summaries`, `changed`, `diff` and `failed`."""
         return {
             "submitted": self.submitted,
             "cancelled": self.cancelled,
@@ -159,13 +157,7 @@ class QueueUpdate:
             "hints": self.hints,
             "decisions": [dict(one._asdict(), cancel=len(one.cancel)) for one in self.decisions],
             "scripts": self.scripts,
-            "report": self.report() if acted else None,
         }
-
-    def report(self):
-        """Return the report of this run for the demand server."""
-        items = [self.wanted[(decision.entry, decision.shape)] for decision in self.decisions]
-        return site_report(self.after or self.before, items, self.submitted, self.cancelled, self.errors)
 
     def diff(self):
         """Return Ansible's diff: the counts before and after, and each script that is written."""

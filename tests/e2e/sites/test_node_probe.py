@@ -14,7 +14,6 @@ import pytest
 import yaml
 from conftest import ROOT, STATE, bring_up, host, wait_for
 
-TASKS = prepare.COLLECTION / "playbooks" / "tasks" / "node_probe.yml"
 CORE = {"cpus": 1, "memory_mb": 1024, "disk_mb": 2000}
 SGE = {"account": "physics", "resources": {"memory": "m_slot", "disk": "scratch", "parallel_environment": "smp"}}
 
@@ -41,16 +40,16 @@ def command(folder, site, scheduler, entries, patience_s):
     """Return the command of a play that probes a site; it writes the result to folder/nodes.json."""
     tasks = [
         {
-            "ansible.builtin.include_tasks": str(TASKS),
-            "vars": {
-                "node_probe_scheduler": scheduler,
-                "node_probe_entries": entries,
-                "node_probe_addresses": ["cm:22"],
-                "node_probe_patience_s": patience_s,
+            "glidein.ops.node_probe": {
+                "scheduler": scheduler,
+                "entries": entries,
+                "addresses": ["cm:22"],
+                "wait": patience_s,
             },
+            "register": "probed",
         },
         {
-            "ansible.builtin.copy": {"content": "{{ node_probe_nodes | to_json }}", "dest": str(folder / "nodes.json")},
+            "ansible.builtin.copy": {"content": "{{ probed.nodes | to_json }}", "dest": str(folder / "nodes.json")},
             "delegate_to": "localhost",
             "connection": "local",
         },

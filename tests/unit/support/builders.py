@@ -96,6 +96,7 @@ def queue(counts=None, name="lab", orphans=None):
     entries = []
     for key, states in (counts or {}).items():
         entry = {"entry": key[0], "shape": key[1], "queued": 0, "running": 0, "completing": 0, "sick": 0}
+        entry.update(sick_reasons=[], running_since=[], running_glideins=[])
         entries.append(dict(entry, **states))
     return {
         "site": name,
@@ -106,6 +107,8 @@ def queue(counts=None, name="lab", orphans=None):
         "drains": [],
         "versions": {},
         "credential_expires": None,
+        "access": {"due": False, "problems": []},
+        "files": {"deployed": True, "credential": True, "newest_output": None, "oldest_log": None},
     }
 
 

@@ -115,6 +115,11 @@ class PlanItem(NamedTuple):
         return None if self.running is None else self.queued + self.running
 
     @property
+    def jobs_served(self) -> int:
+        """Return the number of jobs that starting, queued and new glideins are meant for."""
+        return sum(self.serves.values())
+
+    @property
     def reason(self) -> str:
         """Return the reason with the notes."""
         return "; ".join([self.text, *self.notes])
@@ -143,18 +148,24 @@ class PlanItem(NamedTuple):
         waits = {group: list(wait) for group, wait in self.waits.items()}
         return dict(self._asdict(), waits=waits, notes=list(self.notes))
 
+    @property
+    def wanted_present(self) -> Optional[int]:
+        """Return `present` before the guard, without redundant ones."""
+        return None if self.running is None else self.wanted + self.running
+
+    @property
+    def differs(self) -> bool:
+        """Return whether there are glideins to submit or cancel, as far as the queue is known."""
+        return self.counted is not None and (self.added != 0 or cast(int, self.sick) > self.kept_sick)
+
     def order(self) -> Dict[str, Any]:
-        """Return the item of the module glideins: what the login node needs to act and to report."""
+        """Return the item of the module glideins: what the login node needs to act."""
         return {
             "entry": self.entry,
             "shape": self.shape,
             "present": self.present,
-            "wanted": None if self.running is None else self.wanted + self.running,
             "added": None if self.running is None else self.added,
             "kept_sick": self.kept_sick,
-            "cpus": self.cpus,
-            "registered": self.registered,
-            "reason": self.reason,
         }
 
     def _shared_waits(self, queued: int) -> Dict[str, Tuple[int, int]]:

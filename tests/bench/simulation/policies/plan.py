@@ -64,14 +64,13 @@ def leased(result, server):
 
 def order(item: PlanItem) -> Order:
     """Return what `glideins` does for one item of a plan if nothing has changed since the queue was read."""
-    wanted = item.order()["wanted"]
     if item.counted is None:
-        return Order(wanted=wanted, registered=item.registered)
+        return Order(registered=item.registered)
     return Order(
         max(0, item.added),
         min(item.counted, max(0, -item.added)),
         item.present,
-        wanted,
+        item.wanted_present,
         item.registered,
     )
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of the site modules' action plugins: options from host variables, and runs that skip the login node."""
+"""Tests of the site modules' action plugins: options from host variables, and time limits."""
 
 import subprocess
 
@@ -11,27 +11,14 @@ from ansible_collections.glidein.ops.plugins.action import glideins
 from ansible_collections.glidein.ops.plugins.action.glideins import ActionModule as GlideinsAction
 from ansible_collections.glidein.ops.plugins.action.node_probe import ActionModule as NodeProbeAction
 from ansible_collections.glidein.ops.plugins.action.queue_info import ActionModule as QueueAction
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import (
-    OptionError,
     SiteActionModule,
     failure_message,
 )
-from ansible_collections.glidein.ops.tests.unit.support.builders import NOW
 
+UNDEFINED = "it refers to an undefined variable: "
 VARIABLES = {"inventory_hostname": "login1", "glidein_scheduler": "slurm", "glidein_entries": {"main": {}}}
-QUEUE = {
-    "site": "lab",
-    "as_of": NOW,
-    "entries": [
-        {"entry": "main", "shape": "core", "queued": 1, "running": 2, "sick": 0, "sick_reasons": [],
-         "running_since": [[NOW - 60, 2]], "running_glideins": []}
-    ],
-    "orphans": {"queued": 0, "running": 1},
-    "access": {"due": False, "problems": []},
-    "credential_expires": None,
-    "files": {"deployed": True, "credential": True, "newest_output": NOW - 500.5, "oldest_log": NOW - 10 * 86400.0},
-}  # fmt: skip
-PLAN = [{"site": "lab", "entry": "main", "shape": "core", "present": 3, "reason": "3 jobs", "registered": 2, "cpus": 1}]
 
 
 class Task:
@@ -102,36 +89,56 @@ def test_the_probe_of_nodes_gets_its_script_and_the_settings_of_the_batch_job():
 
 
 @pytest.fixture
-def read_reports(monkeypatch):
-    """Return a function that runs the probe with these module results; it returns the last one and the time waited."""
+def probe(monkeypatch):
+    """Return a function that runs a whole probe with these results of the module.
+
+    It returns the result, the states of the runs, and the time waited.
+    """
     clock = [0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     monkeypatch.setattr("time.sleep", lambda seconds: clock.append(clock.pop() + seconds))
 
     def run(wait, *results):
-        left = list(results)
-        monkeypatch.setattr(SiteActionModule, "_run_module", lambda *_arguments: left.pop(0))
+        left, states = list(results), []
+
+        def run_module(action, *_arguments):
+            states.append(action._task.args["state"])
+            return left.pop(0)
+
+        monkeypatch.setattr(SiteActionModule, "_run_module", run_module)
         result = action_of(NodeProbeAction, {"wait": wait})._run_module(None, VARIABLES)
-        return result, clock[0], len(left)
+        assert not left
+        return result, " ".join(states), clock[0]
 
     return run
 
 
-def test_the_probe_of_nodes_waits_for_the_reports_without_a_failure_in_the_output(read_reports, capsys):
-    waiting, done = {"unfinished": 2, "waited_s": 9}, {"unfinished": 0, "waited_s": 0}
-    assert read_reports("900", waiting, {"failed": True, "msg": "busy"}, waiting, done) == (done, 30, 0)
+WAITING = {"changed": True, "unfinished": 2, "waited_s": 9, "nodes": {}, "msg": "2 queued"}
+ENDED = {"changed": True, "unfinished": 0, "waited_s": 0, "nodes": {"a": {}}, "msg": "reported"}
+BUSY = {"failed": True, "msg": "busy"}
+REPORTED = {"changed": True, "nodes": {"a": {}}, "msg": "reported"}
+
+
+def test_a_probe_waits_for_the_reports_without_a_failure_in_the_output_and_removes_its_files(probe, capsys):
+    found = probe("900", WAITING, WAITING, BUSY, WAITING, ENDED, ENDED)
+    assert found == (REPORTED, "submitted read read read read absent", 30)
     shown = capsys.readouterr().out
     assert "[login1] Waiting for 2 reports of compute nodes" in shown
     assert "FAILED" not in shown
 
 
-def test_the_probe_of_nodes_waits_no_longer_than_it_should(read_reports):
-    late = {"unfinished": 1, "waited_s": 901}
-    assert read_reports(900, late, late) == (late, 0, 1)
-    assert read_reports(0, {"failed": True}, late)[1:] == (0, 1)
-    broken = {"failed": True}
-    assert read_reports(25, *[broken] * 5) == (broken, 30, 1)
-    assert read_reports("soon", late)[0]["msg"] == "wait: 'soon' is invalid; expected a whole number of seconds"
+def test_a_probe_waits_no_longer_than_it_should(probe):
+    late = dict(WAITING, waited_s=901)
+    assert probe(900, WAITING, late, ENDED) == (REPORTED, "submitted read absent", 0)
+    assert probe(0, WAITING, BUSY, ENDED)[1:] == ("submitted read absent", 0)
+    assert probe(25, WAITING, *[BUSY] * 4, ENDED)[1:] == ("submitted read read read read absent", 30)
+    assert probe("soon")[0]["msg"] == "wait: 'soon' is invalid; expected a whole number of seconds"
+
+
+def test_a_probe_that_failed_leaves_a_gap(probe):
+    gap = {"changed": False, "nodes": {}, "msg": "busy"}
+    assert probe(900, BUSY, {"failed": True, "msg": "cannot be removed"}) == (gap, "submitted absent", 0)
+    assert probe(900, ENDED, BUSY)[0] == dict(gap, changed=True)
 
 
 class TaskTimeoutError(BaseException):
@@ -147,7 +154,7 @@ def test_a_task_that_reaches_its_time_limit_leaves_no_process_and_removes_nothin
         raise TaskTimeoutError("Timed out after 300 second(s).")
 
     monkeypatch.setattr(NormalActionModule, "run", hang)
-    action = action_of(GlideinsAction, {"plan": None, "queue": None})
+    action = action_of(GlideinsAction, {"plan": None})
     action._task.timeout = 300
     result = action.run(None, dict(VARIABLES, glidein_collector="cm"))
     assert (result["failed"], result["timed_out"]) == (True, True)
@@ -165,90 +172,19 @@ def test_an_option_of_the_task_replaces_a_variable_that_is_not_even_read():
 @pytest.mark.parametrize(
     "cls, variables, message",
     [
-        (QueueAction, {"glidein_limits": "{{ missing }}"}, "glidein_limits: 'missing' is undefined"),
+        (
+            QueueAction,
+            {"glidein_limits": "{{ missing }}"},
+            "glidein_limits: it refers to an undefined variable: 'missing' is undefined",
+        ),
         (QueueAction, {"glidein_entries": None}, "glidein_entries: missing for login1; docs/variables.md describes it"),
         (GlideinsAction, {}, "glidein_collector: missing for login1; docs/variables.md describes it"),
     ],
 )
 def test_a_variable_that_is_missing_or_cannot_be_read_is_named(cls, variables, message):
-    with pytest.raises(OptionError) as error:
+    with pytest.raises(InputError) as error:
         options(cls, **variables)
     assert str(error.value) == message
-
-
-def has_work(queue=None, **args):
-    args = {"plan": PLAN, "summaries_since": NOW - 500.5, **args}
-    return action_of(GlideinsAction, args)._has_work(dict(QUEUE, **(queue or {})))
-
-
-@pytest.fixture(autouse=True)
-def now(monkeypatch):
-    monkeypatch.setattr("time.time", lambda: NOW)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"summaries_since": None},
-        {"credential": "pool_password", "queue": {"files": dict(QUEUE["files"], credential=False)}},
-        {"credential": "pool_password", "queue": {"credential_expires": NOW}},
-        {"queue": {"files": dict(QUEUE["files"], newest_output=None, oldest_log=None)}, "summaries_since": 0},
-        {"log_days": 0},
-        {"queue": {"orphans": {"queued": 0, "running": 5}}},
-        {"plan": [dict(PLAN[0], present=None)]},
-        {"queue": {"access": {"due": False, "problems": ["the token of the CE expires"]}}},
-    ],
-)
-def test_a_site_whose_queue_matches_the_plan_has_no_work(changes):
-    assert has_work(**changes) is False
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"summaries_since": NOW - 501},
-        {"summaries_since": 0},
-        {"summaries_since": "yesterday"},
-        {"log_days": 10},
-        {"log_days": "soon"},
-        {"queue": {"credential_expires": NOW}},
-        {"queue": {"files": dict(QUEUE["files"], credential=False)}},
-        {"queue": {"files": dict(QUEUE["files"], deployed=False)}},
-        {"queue": {"orphans": {"queued": 1, "running": 0}}},
-        {"queue": {"access": {"due": True, "problems": []}}},
-        {"queue": {"entries": []}},
-        {"queue": {"entries": [dict(QUEUE["entries"][0], running=1)]}},
-        {"queue": {"entries": [dict(QUEUE["entries"][0], running=3)]}},
-        {"queue": {"entries": [dict(QUEUE["entries"][0], sick=1)]}},
-        {"plan": None},
-    ],
-)
-def test_a_site_whose_queue_differs_from_the_plan_has_work(changes):
-    assert has_work(**changes) is True
-
-
-def unchanged(check_mode=False):
-    return action_of(GlideinsAction, {"plan": PLAN}, check_mode)._unchanged(QUEUE)
-
-
-def test_a_site_without_work_reports_its_queue_counts():
-    result = unchanged()
-    assert (result["changed"], result["before"], result["after"], result["errors"]) == (False, QUEUE, QUEUE, [])
-    assert result["decisions"] == [
-        {"entry": "main", "shape": "core", "present": 3, "submit": 0, "cancel": 0, "limited_by": None}
-    ]
-    report = result["report"]
-    assert report.pop("entries") == [
-        {"entry": "main", "shape": "core", "present": 3, "wanted": None, "queued": 1, "running": 2, "sick": 0,
-         "sick_reasons": [], "registered": 2, "launched": 0, "cancelled": 0, "reason": "3 jobs", "error": None,
-         "cpus": 1, "running_since": [[NOW - 60, 2]], "credential_expires": None, "running_glideins": []}
-    ]  # fmt: skip
-    assert report == {"as_of": NOW, "error": None, "orphans": 1, "summaries": None}
-
-
-def test_check_mode_reports_nothing():
-    assert unchanged(check_mode=True)["report"] is None
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class Site:
         loader = DataLoader()
         action = ActionModule(task, CONNECTION, None, loader, Templar(loader=loader), None)
         known = variables or {}
-        result = action.run(None, {"inventory_hostname": HOST, "hostvars": {HOST: known}, **known})
+        result = action.run(None, {"inventory_hostname": HOST, "hostvars": {HOST: known}, "groups": {}, **known})
         result["summary"] = "\n".join(result.get("summary", []))
         return result
 

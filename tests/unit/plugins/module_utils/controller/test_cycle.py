@@ -53,6 +53,8 @@ def site(name="lab", **changes):
             "limits": {},
             "budget": {},
             "eagerness": None,
+            "credential": "token",
+            "log_days": 14,
             "queue": queue({("main", "core"): {}}, name),
             "error": None,
         },
@@ -70,7 +72,7 @@ def plan(*given, groups=None, known=None, **more):
 
 
 def presents(result):
-    return {item.site: item.present for item in result["plan"]}
+    return {item.site: item.present for item in result.items}
 
 
 def calls(server):
@@ -88,22 +90,12 @@ def sent_tokens(server):
     "given, words",
     [
         ({"glidein_allocation": "fair"}, "glidein_allocation: 'fair' is invalid; expected priority or spread"),
-        ({"glidein_order": ["colour"]}, "glidein_order: ['colour'] is invalid; expected a list of cpus, memory"),
         ({"glidein_deployment_limits": {"nodes": 1}}, "glidein_deployment_limits.nodes: unknown key (did you mean"),
-        ({"glidein_deployment_limits": {"total": "many"}}, "glidein_deployment_limits.total: 'many' is invalid"),
-        (
-            {"glidein_deployment_limits": {"total": -1}},
-            "glidein_deployment_limits.total: -1 is invalid; expected a whole number of at least 0",
-        ),
-        ({"glidein_guard": {"speed": 1}}, "glidein_guard.speed: unknown key; the keys are enabled, "),
         ({"glidein_guard": {"ramp_first": 0}}, "glidein_guard.ramp_first: 0 is invalid; expected a whole number of at"),
-        ({"glidein_guard": {"cancel_delay": -1}}, "glidein_guard.cancel_delay: -1 is invalid; expected a whole number"),
     ],
 )
 def test_an_invalid_variable_of_the_plan_is_named_with_its_value_and_the_allowed_values(given, words):
-    result = plan(site(), **given)
-    assert result["failed"]
-    assert words in result["msg"]
+    assert words in plan(site(), **given).error
 
 
 def test_without_variables_the_plan_has_its_defaults():
@@ -121,7 +113,7 @@ def test_without_variables_the_plan_has_its_defaults():
 
 def test_a_variable_that_cannot_be_read_is_named():
     hidden = Unreadable("glidein_guard", {})
-    assert cycle.plan_sites(hidden, {}, NO_DEMAND, NO_SUPPLY)["msg"].startswith("glidein_guard: ")
+    assert cycle.plan_sites(hidden, {}, NO_DEMAND, NO_SUPPLY).error.startswith("glidein_guard: ")
 
 
 # Demand
@@ -132,7 +124,7 @@ def test_demand_is_read_for_sites_whose_queue_is_known_with_the_attributes_that_
     entries = {"main": raw_entry(accept_requirements='TARGET.ProjectName == "icecube"')}
     given = sites(site(entries=entries), site("away", queue=None), site("twin"), site("twin"), site("b"))
     found = cycle.read_demand(variables(server), given, {})
-    assert found == {"demand": {"method": "get_demand"}, "supply": {"method": "get_supply"}}
+    assert found == ({"method": "get_demand"}, {"method": "get_supply"}, None)
     assert [call["params"] for call in calls(server)] == [
         {"sites": ["b", "lab"], "attributes": ["ProjectName"]},
         {},
@@ -142,17 +134,17 @@ def test_demand_is_read_for_sites_whose_queue_is_known_with_the_attributes_that_
 def test_any_token_that_is_not_refused_reads_the_demand(server):
     server.say(lambda _request: {"result": {}} if sent_tokens(server)[-1] == "Bearer good" else REFUSED)
     tokens = {"new": "new-site", "lab": "good", "b": "other"}
-    assert "failed" not in cycle.read_demand(variables(server), {}, tokens)
+    assert not cycle.read_demand(variables(server), {}, tokens).error
     assert sent_tokens(server) == ["Bearer new-site", "Bearer good", "Bearer good"]
     result = cycle.read_demand(variables(server), {}, {"new": "new-site", "old": "old-site"})
-    assert "JSON-RPC error -32001" in result["msg"]
-    assert "correct glidein_demand_token, or run glidein.ops.deploy" in result["msg"]
+    assert "JSON-RPC error -32001" in result.error
+    assert "correct glidein_demand_token, or run glidein.ops.deploy" in result.error
 
 
 def test_other_errors_are_not_tried_again_and_show_no_token(server):
     server.say({"error": {"code": -32603, "message": f"Internal error of {TOKEN}"}}, 500)
     result = cycle.read_demand(variables(server), {}, {"lab": TOKEN, "b": "other"})
-    assert "Internal error of ********" in result["msg"]
+    assert "Internal error of ********" in result.error
     assert len(server.requests) == 1
 
 
@@ -165,14 +157,12 @@ def test_other_errors_are_not_tried_again_and_show_no_token(server):
     ],
 )
 def test_a_demand_that_cannot_be_read_is_a_failure_with_its_reason(given, words):
-    result = cycle.read_demand(given, sites(site()), {"lab": TOKEN})
-    assert result["failed"]
-    assert words in result["msg"]
+    assert words in cycle.read_demand(given, sites(site()), {"lab": TOKEN}).error
 
 
 def test_without_the_library_requests_the_failure_names_it(monkeypatch):
     monkeypatch.setattr(demand_client, "requests", None)
-    assert "requests" in cycle.read_demand(UNREACHABLE, {}, {})["msg"]
+    assert "requests" in cycle.read_demand(UNREACHABLE, {}, {}).error
 
 
 def test_a_job_is_read_by_its_name(server):
@@ -196,7 +186,7 @@ def test_a_reply_without_a_job_is_an_error(server, result):
 def test_a_plan_is_for_all_sites():
     result = plan(site(), site("away", queue=None, error="Connection timed out"))
     assert presents(result) == {"lab": 2, "away": None}
-    assert (result["as_of"], result["unserved"], result["errors"]) == (NOW, [], [])
+    assert (result.as_of, result.unserved, result.errors) == (NOW, [], [])
 
 
 def test_a_site_with_a_mistake_does_not_stop_the_others():
@@ -204,7 +194,7 @@ def test_a_site_with_a_mistake_does_not_stop_the_others():
     directive = site("array", entries={"main": raw_entry(directives=["--array=1-9"])})
     result = plan(site(), odd, directive)
     assert presents(result) == {"lab": 2}
-    assert [(error["site"], error["error"].split(":")[0]) for error in result["errors"]] == [
+    assert [(error["site"], error["error"].split(":")[0]) for error in result.errors] == [
         ("odd", "glidein_entries.main.walltime"),
         ("array", "glidein_entries.main.directives[0]"),
     ]
@@ -217,8 +207,8 @@ def test_a_site_with_a_mistake_does_not_stop_the_others():
 def test_sites_of_one_name_are_left_out_and_do_not_stop_the_others():
     result = plan(site("twin"), site(), site("twin", entries={"main": raw_entry(walltime="x")}))
     assert presents(result) == {"lab": 2}
-    assert [error["site"] for error in result["errors"]] == ["twin"]
-    assert "glidein_site: 'twin' is the name of 2 sites" in result["errors"][0]["error"]
+    assert [error["site"] for error in result.errors] == ["twin"]
+    assert "glidein_site: 'twin' is the name of 2 sites" in result.errors[0]["error"]
 
 
 def test_the_variables_of_the_deployment_change_the_plan():
@@ -233,36 +223,36 @@ def test_the_variables_of_the_deployment_change_the_plan():
 
 
 def test_invalid_demand_is_a_failure():
-    assert "demand.groups[0].count: -2" in plan(site(), groups=[group(count=-2)])["msg"]
+    assert "demand.groups[0].count: -2" in plan(site(), groups=[group(count=-2)]).error
 
 
 @pytest.mark.skipif(classad.classad2 is None, reason="needs the Python library htcondor")
 def test_accept_requirements_that_cannot_be_read_are_an_error_of_their_site():
     result = plan(site(), site("odd", entries={"main": raw_entry(accept_requirements="Owner ==")}))
     assert presents(result) == {"lab": 2}
-    assert "glidein_entries.main.accept_requirements: 'Owner =='" in result["errors"][0]["error"]
+    assert "glidein_entries.main.accept_requirements: 'Owner =='" in result.errors[0]["error"]
 
 
 def test_without_the_library_requirements_are_a_failure_that_names_it(monkeypatch):
     monkeypatch.setattr(classad, "classad2", None)
     assert presents(plan(site())) == {"lab": 2}
-    result = plan(site(), groups=[group(requirements="TARGET.HasCVMFS")])
-    assert result["failed"]
-    assert "htcondor" in result["msg"]
+    assert "htcondor" in plan(site(), groups=[group(requirements="TARGET.HasCVMFS")]).error
 
 
 def test_a_plan_is_the_same_after_its_way_through_a_result_of_ansible():
     made = plan(site(), groups=[group(count=2)], glidein_guard={"ramp_first": 1})
-    (item,) = cycle.from_result(json.loads(json.dumps(cycle.to_result(made))))["plan"]
-    assert item.order() == made["plan"][0].order()
-    assert item.with_queued(0, "note").reason == f"{made['plan'][0].reason}; note"
-    assert cycle.from_result(cycle.to_result({})) == {}
+    again = cycle.Plan.of(json.loads(json.dumps(made.result())))
+    assert again._replace(items=()) == made._replace(items=())
+    assert again.items[0].order() == made.items[0].order()
+    assert again.items[0].with_queued(0, "note").reason == f"{made.items[0].reason}; note"
+    assert cycle.Plan.of(cycle.Plan().result())._replace(items=()) == cycle.Plan()
 
 
 # Leases
 
 
 def lease(given, names=("lab",), tokens=None, **more):
+    """Return (plan, Lease)."""
     made = plan(*map(site, names), groups=[group(count=2 * len(names))], glidein_allocation="spread")
     tokens = {name: f"token-of-{name}" for name in names} if tokens is None else tokens
     return cycle.lease_jobs(dict(given, **more), made, tokens)
@@ -286,44 +276,45 @@ def granting(*rounds):
 
 def test_each_site_leases_the_jobs_of_the_plan_with_its_own_token(server):
     server.say(granting({"lab": 2, "away": 2}))
-    result = lease(variables(server), ("lab", "away"), glidein_deployment="ops")
+    result, leases = lease(variables(server), ("lab", "away"), glidein_deployment="ops")
     assert sent_tokens(server) == ["Bearer token-of-away", "Bearer token-of-lab"]
     assert (calls(server)[1]["method"], calls(server)[1]["params"]) == (
         "lease",
         {"site": "lab", "entries": {"main": {"a": 2}}, "ttl_s": 1800, "deployment": "ops"},
     )
     assert presents(result) == {"lab": 2, "away": 2}
-    assert (result["failed"], result["errors"], result["limited"]) == (False, [], {})
+    assert leases == ({}, [], {"that another controller leased first": 0})
 
 
 def test_a_grant_that_the_sites_limit_reduced_is_named_with_the_limit(server):
     answer = {"granted": {"main": {"a": 1}}, "expires": NOW + 1800, "site_limit": 1}
     server.result(answer)
-    result = lease(variables(server))
-    assert (presents(result), result["limited"]) == ({"lab": 1}, {"lab": 1})
+    result, leases = lease(variables(server))
+    assert (presents(result), leases.limited) == ({"lab": 1}, {"lab": 1})
+    assert leases.not_leased == {"beyond the lease limit of their site": 1}
 
 
 def test_without_a_lease_nothing_new_is_ordered_there_and_the_others_have_theirs(server):
     server.say(granting({"away": "Unauthorized token-of-away", "lab": 2}))
-    result = lease(variables(server), ("lab", "away"))
-    assert result["failed"]
+    result, leases = lease(variables(server), ("lab", "away"))
     assert presents(result) == {"lab": 2, "away": 0}
-    assert [error["site"] for error in result["errors"]] == ["away"]
-    assert "Unauthorized ********" in result["errors"][0]["error"]
-    assert result["msg"].startswith("away: Demand server ")
+    assert [error["site"] for error in leases.errors] == ["away"]
+    assert "Unauthorized ********" in leases.errors[0]["error"]
+    assert leases.not_leased == {"without a lease": 2, "that another controller leased first": 0}
 
 
 def test_a_server_that_does_not_respond_gets_one_request():
-    result = lease(UNREACHABLE, ("lab", "away"))
+    result, leases = lease(UNREACHABLE, ("lab", "away"))
     assert presents(result) == {"lab": 0, "away": 0}
-    assert [error["site"] for error in result["errors"]] == ["away", "lab"]
-    assert len({error["error"] for error in result["errors"]}) == 1
+    assert [error["site"] for error in leases.errors] == ["away", "lab"]
+    assert len({error["error"] for error in leases.errors}) == 1
 
 
 def test_a_site_without_a_token_takes_no_lease(server):
     server.say(granting({"lab": 0}))
-    result = lease(variables(server), ("lab", "away"), tokens={"lab": TOKEN})
+    result, leases = lease(variables(server), ("lab", "away"), tokens={"lab": TOKEN})
     assert presents(result) == {"lab": 0, "away": 2}
+    assert leases.not_leased == {"that another controller leased first": 2}
     assert sent_tokens(server) == ["Bearer " + TOKEN]
 
 
@@ -332,21 +323,68 @@ def test_a_site_without_a_token_takes_no_lease(server):
 )
 def test_an_invalid_grant_is_not_a_lease(server, answer):
     server.result(answer)
-    result = lease(variables(server))
-    assert "lease: no grants: " in result["msg"]
+    result, leases = lease(variables(server))
+    assert "lease: no grants: " in leases.errors[0]["error"]
     assert presents(result) == {"lab": 0}
 
 
-def test_orders_are_for_sites_whose_queue_is_known():
-    items = [PlanItem("lab", "main", "core", 3, 2, counted=1, running=4), PlanItem("b", "main", "core", 0, 0)]
-    order = {"entry": "main", "shape": "core", "kept_sick": 0, "cpus": 1, "registered": 0, "reason": ""}
-    known, unknown = dict(order, present=7, wanted=6, added=2), dict(order, present=None, wanted=None, added=None)
-    given = sites(site(), site("away", queue=None, error="no ssh"), site("b"), site("none"))
+def item(name="lab", queued=1, **changes):
+    return PlanItem(name, "main", "core", queued, queued, **dict({"counted": 1, "running": 2, "sick": 0}, **changes))
+
+
+def test_orders_are_for_sites_whose_queue_differs_from_the_plan():
+    items = [item(queued=3), item("same"), PlanItem("b", "main", "core", 0, 0)]
+    order = {"entry": "main", "shape": "core", "present": 5, "added": 2, "kept_sick": 0}
+    given = sites(site(), site("away", queue=None, error="no ssh"), site("same"), site("b"), site("none"))
     assert cycle.orders(given, items, {"summaries_until": {"lab": 7}}) == {
-        "login-0": {"plan": [known], "summaries_since": 7},
-        "login-2": {"plan": [unknown], "summaries_since": 0},
-        "login-3": {"plan": [], "summaries_since": 0},
+        "login-0": {"plan": [order], "summaries_since": 7}
     }
+
+
+def has_order(changes=None, since=NOW - 500.5, files=None, queue_changes=None, **of_item):
+    one = site(**(changes or {}))
+    one["queue"].update(queue_changes or {})
+    one["queue"]["files"].update({"newest_output": NOW - 500.5, "oldest_log": NOW - 10 * 86400.0, **(files or {})})
+    return bool(cycle.orders(sites(one), [item(**of_item)], {"summaries_until": {"lab": since}}))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"changes": {"credential": "pool_password"}, "files": {"credential": False}},
+        {"changes": {"credential": "pool_password"}, "queue_changes": {"credential_expires": NOW}},
+        {"files": {"newest_output": None, "oldest_log": None}, "since": 0},
+        {"changes": {"log_days": 0}},
+        {"queue_changes": {"orphans": {"queued": 0, "running": 5}}},
+        {"counted": None, "running": None, "sick": None},
+        {"queue_changes": {"access": {"due": False, "problems": ["the token of the CE expires"]}}},
+        {"sick": 1, "kept_sick": 1},
+    ],
+)
+def test_a_site_whose_queue_matches_the_plan_has_no_order(given):
+    assert not has_order(**given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"since": NOW - 501},
+        {"since": 0},
+        {"changes": {"log_days": 10}},
+        {"queue_changes": {"credential_expires": NOW}},
+        {"files": {"credential": False}},
+        {"files": {"deployed": False}},
+        {"queue_changes": {"orphans": {"queued": 1, "running": 0}}},
+        {"queue_changes": {"access": {"due": True, "problems": []}}},
+        {"queued": 0},
+        {"queued": 2},
+        {"sick": 1},
+        {"sick": 2, "kept_sick": 1},
+    ],
+)
+def test_a_site_with_work_has_an_order(given):
+    assert has_order(**given)
 
 
 @pytest.mark.parametrize("running, submit", [(5, 1), (3, 1), (6, 0), (9, 0)])

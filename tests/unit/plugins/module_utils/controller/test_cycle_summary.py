@@ -2,6 +2,7 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Lease, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import (
     cycle_summary,
     status_report,
@@ -73,17 +74,17 @@ def arguments(outcomes, demand, plan, lease, check_mode):
 
 
 def planned(*items, **changes):
-    return dict({"plan": list(items), "unserved": [], "errors": []}, **changes)
+    return Plan(items, **changes)
 
 
 def demand_result(*groups, **changes):
-    """Return a result of cycle.read_demand."""
-    return {"demand": demand(*groups, **changes), "supply": supply()}
+    return Demand(demand(*groups, **changes), supply())
 
 
 def summary(outcomes=None, demanded=None, plan=None, check_mode=False, lease=None):
     outcomes = [outcome()] if outcomes is None else outcomes
-    return cycle_summary(**arguments(outcomes, demanded or demand_result(), plan or planned(), lease or {}, check_mode))
+    demanded, lease = demanded or demand_result(), lease or Lease()
+    return cycle_summary(**arguments(outcomes, demanded, plan or planned(), lease, check_mode))
 
 
 def rows(lines, head="SITE"):
@@ -138,21 +139,12 @@ def test_a_cycle_shows_demand_actions_and_reasons():
     }
 
 
-@pytest.mark.parametrize(
-    "errors, limited, words",
-    [
-        ([], {}, "that another controller leased first"),
-        ([], {"lab": 1}, "beyond the lease limit of their site"),
-        ([{"site": "lab", "error": "HTTP 500"}], {}, "without a lease"),
-    ],
-)
-def test_jobs_of_which_the_lease_was_lost_are_not_counted_as_those_of_free_slots(errors, limited, words):
-    before = [item(present=3, serves={"a": 6}), item("other", present=1, serves={"b": 1})]
-    lease = {"plan": [before[0]._replace(queued=1, serves={"a": 1}), before[1]], "errors": errors}
-    lease.update(failed=bool(errors), limited=limited)
-    result = summary(demanded=demand_result(group("a", 6), group("b", 2)), plan=planned(*before), lease=lease)
+def test_jobs_of_which_the_lease_was_lost_are_not_counted_as_those_of_free_slots():
+    plan = planned(item(present=3, serves={"a": 1}), item("other", present=1, serves={"b": 1}))
+    lease = Lease(not_leased={"without a lease": 5, "that another controller leased first": 0})
+    result = summary(demanded=demand_result(group("a", 6), group("b", 2)), plan=plan, lease=lease)
     assert " ".join(" ".join(result["lines"][: result["lines"].index("")]).split()) == (
-        f"Demand: 8 idle jobs in 2 groups: 2 for glideins on their way, 1 for free slots, 5 {words}."
+        "Demand: 8 idle jobs in 2 groups: 2 for glideins on their way, 1 for free slots, 5 without a lease."
     )
 
 
@@ -169,8 +161,8 @@ def test_jobs_of_which_the_lease_was_lost_are_not_counted_as_those_of_free_slots
 )
 def test_the_age_of_the_demand_is_shown_if_it_is_old_or_has_no_jobs(groups, age_s, told):
     demanded = demand_result(*groups)
-    demanded["demand"]["as_of"] = 1795000000
-    lines = summary(demanded=demanded, plan=dict(planned(), as_of=1795000000 + age_s))["lines"]
+    demanded.demand["as_of"] = 1795000000
+    lines = summary(demanded=demanded, plan=planned(as_of=1795000000 + age_s))["lines"]
     text = " ".join(" ".join(lines[: lines.index("")] if "" in lines else lines).split())
     assert text.endswith(told) and ("ago" in text) == ("ago" in told)
 
@@ -211,7 +203,7 @@ def test_jobs_that_are_not_served_are_named_with_the_reason():
     result = summary(demanded=demanded, plan=plan)
     assert result["lines"][0] == "Demand: 3 idle jobs in 1 group: 3 not served."
     assert part(result["lines"], "NOT SERVED") == ["3 jobs like 12.0 (group b): no shape fits"]
-    assert part(status_table(plan, demanded), "NOT SERVED") == ["3 jobs like 12.0 (group b): no shape fits"]
+    assert part(status_table(plan, demanded, {}), "NOT SERVED") == ["3 jobs like 12.0 (group b): no shape fits"]
     assert result["problems"] == []
 
 
@@ -234,7 +226,7 @@ def test_check_mode_shows_planned_actions():
 
 
 def test_without_demand_nothing_was_changed():
-    result = summary([outcome(result=SKIPPED)], {"failed": True, "msg": "no answer"}, {})
+    result = summary([outcome(result=SKIPPED)], Demand(error="no answer"))
     assert result["lines"] == ["", "PROBLEMS", "  no demand, so nothing was changed: no answer"]
     assert result["problems"] == ["no demand, so nothing was changed: no answer"]
 
@@ -287,13 +279,13 @@ def test_the_problem_of_a_site_is_named_once(one, problems):
 
 
 def test_without_a_plan_the_demand_is_shown_and_nothing_was_changed():
-    result = summary([outcome(result=SKIPPED)], demand_result(group("a", 2)), {"failed": True, "msg": "wrong"})
+    result = summary([outcome(result=SKIPPED)], demand_result(group("a", 2)), Plan(error="wrong"))
     assert result["lines"][0] == "Demand: 2 idle jobs in 1 group."
     assert result["problems"] == ["no plan, so nothing was changed: wrong"]
 
 
 def test_machines_that_the_server_does_not_count_are_named():
-    demanded = dict(demand_result(group("a", 1)), supply={"problems": ["slot1@x: says that it is of site A"] * 9})
+    demanded = Demand(demand(group("a", 1)), {"problems": ["slot1@x: says that it is of site A"] * 9})
     assert summary(demanded=demanded)["problems"] == ["slot1@x: says that it is of site A"] * 5
 
 
@@ -311,9 +303,9 @@ def test_a_duplicate_site_name_is_reported_even_if_one_site_is_unreachable():
     ]
 
 
-def failed_lease(*errors, message="all"):
-    """Return the result of lease_jobs. errors: (site, error)."""
-    return {"failed": True, "msg": message, "errors": [{"site": site, "error": error} for site, error in errors]}
+def failed_lease(*errors):
+    """Return the Lease of failed requests. errors: (site, error)."""
+    return Lease(errors=[{"site": site, "error": error} for site, error in errors])
 
 
 def test_a_refused_token_is_one_problem():
@@ -329,9 +321,6 @@ def test_leases_that_failed_are_problems_and_alike_ones_are_one():
     assert summary(lease=lease)["problems"] == [
         "lab; away: no lease, so nothing new was ordered: HTTP 503",
         "odd: no lease, so nothing new was ordered: HTTP 400",
-    ]
-    assert summary(lease=failed_lease(message="wrong URL"))["problems"] == [
-        "no lease, so nothing new was ordered: wrong URL"
     ]
 
 
@@ -356,7 +345,7 @@ def test_cycle_and_status_name_the_same_problem(changes, problem):
     changes = dict(changes)
     queue, plan = dict(changes.pop("queue", {}), as_of=NOW), changes.pop("plan", planned())
     read = changes.pop("supply", supply())
-    demanded = dict(demand_result(**changes), supply=read)
+    demanded = Demand(demand(**changes), read)
     sites = {"login1": {"site": "lab", "queue": queue, "entries": {"main": {}}}}
     assert part(status_table(plan, demanded, sites), "PROBLEMS") == [problem]
     (found,) = summary([outcome(queue=queue)], demanded, plan)["problems"]
@@ -369,7 +358,7 @@ def test_a_problem_of_the_access_to_a_batch_system_is_not_repeated_by_a_failed_c
     assert summary([outcome(queue=queue, result=failed)])["problems"] == [f"lab (login1): {CE_TOKEN}"]
 
 
-NO_ANSWER = {"failed": True, "msg": "get_demand: no answer"}
+NO_ANSWER = Demand(error="get_demand: no answer")
 UNREAD = planned(unknown(reason="no ssh"), unknown(shape="node", reason="no ssh"))
 STATUS_PROBLEMS = {
     "no demand": (planned(item(reason="nothing is changed")), NO_ANSWER, "no demand: get_demand: no answer"),
@@ -381,7 +370,7 @@ STATUS_PROBLEMS = {
 
 @pytest.mark.parametrize("plan, demanded, problem", STATUS_PROBLEMS.values(), ids=STATUS_PROBLEMS)
 def test_the_status_names_each_problem_once(plan, demanded, problem):
-    assert part(status_table(plan, demanded), "PROBLEMS") == [problem]
+    assert part(status_table(plan, demanded, {}), "PROBLEMS") == [problem]
 
 
 def test_lines_are_not_broken_within_a_name():
@@ -466,7 +455,7 @@ def test_a_token_that_expires_soon_or_has_expired_is_reported(left_s, told):
 
 @pytest.mark.parametrize("count", [float("nan"), float("inf"), "3", None, 1.5])
 def test_a_demand_with_invalid_numbers_is_not_shown(count):
-    wrong = {"failed": True, "msg": "demand.groups[0].count: 'x' is invalid"}
+    wrong = Plan(error="demand.groups[0].count: 'x' is invalid")
     result = summary(demanded=demand_result(group(count=count)), plan=wrong)
     assert "Demand" not in result["lines"][0]
     assert result["problems"] == ["no plan, so nothing was changed: demand.groups[0].count: 'x' is invalid"]
@@ -494,9 +483,9 @@ def failed(*failures, shape="core", entry="main", **counts):
 
 def problems_of(*supplied_entries):
     """Return the problems of a cycle; assert that the status shows the same ones."""
-    demanded = dict(demand_result(), supply=supply(*supplied_entries))
+    demanded = Demand(demand(), supply(*supplied_entries))
     found = summary(demanded=demanded, plan=planned(item()))["problems"]
-    assert part(status_table(planned(item()), demanded), "PROBLEMS") == found
+    assert part(status_table(planned(item()), demanded, {}), "PROBLEMS") == found
     return found
 
 
@@ -540,10 +529,10 @@ def test_of_very_many_problems_the_first_are_shown_and_all_are_returned():
 
 def test_the_status_shows_every_shape():
     plan = planned(item(queued=1, running=2, registered=2, serves={"a": 3, "b": 1}), item(shape="node"))
-    demand = demand_result(group("a", 3), group("b", 1))
     hours = {"glidein_core_s": 7200, "job_core_s": 5400}
-    demand["supply"] = {"entries": [{"site": "lab", "entry": "main", "shape": "core", "core_hours": hours}]}
-    assert status_table(plan, demand) == [
+    entries = [{"site": "lab", "entry": "main", "shape": "core", "core_hours": hours}]
+    demanded = Demand(demand(group("a", 3), group("b", 1)), {"entries": entries})
+    assert status_table(plan, demanded, {}) == [
         "Demand: 4 idle jobs in 2 groups: 4 for glideins on their way.",
         "",
         "SITE  ENTRY  SHAPE  QUEUED  RUNNING  SICK  REGISTERED  USED  DEMAND",
@@ -554,9 +543,9 @@ def test_the_status_shows_every_shape():
 
 def test_the_status_shows_a_question_mark_for_what_the_demand_server_did_not_return():
     plan = planned(item(running=1))
-    (row,) = rows(status_table(plan, {"failed": True, "msg": "no answer"}))
+    (row,) = rows(status_table(plan, NO_ANSWER, {}))
     assert [row[key] for key in ("RUNNING", "REGISTERED", "DEMAND")] == ["1", "?", "?"]
-    (row,) = rows(status_table(plan, dict(demand_result(), supply={"error": "no collector", "entries": []})))
+    (row,) = rows(status_table(plan, Demand(demand(), {"error": "no collector", "entries": []}), {}))
     assert [row[key] for key in ("RUNNING", "REGISTERED", "DEMAND")] == ["1", "?", "0"]
 
 
@@ -615,26 +604,19 @@ def cycles(draw):
 @given(cycles(), st.booleans())
 def test_no_line_is_ever_wider_than_a_terminal(cycle, check_mode):
     outcomes, demanded, plan = cycle
-    lines = cycle_summary(**arguments(outcomes, demanded, plan, {}, check_mode))["lines"]
-    lines += status_table(plan, demanded)
+    lines = cycle_summary(**arguments(outcomes, demanded, plan, Lease(), check_mode))["lines"]
+    lines += status_table(plan, demanded, {})
     assert max(len(line) for line in lines) <= WIDTH
     assert all(line.isprintable() for line in lines)
 
 
-# Leases and held-back jobs.
-
-
-def test_the_table_shows_the_plan_that_the_lease_left():
-    leased = {"changed": False, "plan": [item(present=1, reason="less")], "errors": []}
-    result = summary(plan=planned(item(present=3, reason="more")), lease=leased)
-    assert rows(result["lines"])[0]["PRESENT"] == "1"
-    assert "  less" in result["lines"]
+# Held-back jobs
 
 
 def test_held_back_jobs_are_shown():
     noted = planned(notes=["the demand fell from 90 idle jobs to none"])
     assert part(summary(plan=noted)["lines"], "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
-    assert part(status_table(noted, demand_result()), "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
+    assert part(status_table(noted, demand_result(), {}), "HELD BACK") == ["the demand fell from 90 idle jobs to none"]
 
 
 # Machine-readable results
@@ -645,10 +627,10 @@ def test_the_status_for_programs_has_the_numbers_of_the_table():
     row = {"site": "lab", "entry": "main", "shape": "core", "cpus": 4, "cpus_claimed": 3, "core_hours": hours}
     plan = planned(item(present=3, queued=1, running=2, registered=2, serves={"a": 4}), unserved=[
         {"group": "b", "count": 3, "reason": "no shape fits"}
-    ], as_of=NOW)  # fmt: skip
-    demanded = demand_result(group("a", 4), group("b", 3, leased=2, over_limit=1, stale=1))
+    ], notes=[], as_of=NOW)  # fmt: skip
     gateway = {"name": "gateway-lab@", "site": "lab", "state": "running", "idle": 1, "running": 0, "held": 0}
-    demanded["supply"] = dict(supply(row), gateways=[gateway])
+    groups = (group("a", 4), group("b", 3, leased=2, over_limit=1, stale=1))
+    demanded = Demand(demand(*groups), supply(row, gateways=[gateway]))
     drain = {"entry": None, "since": NOW, "by": "ada", "reason": "disk"}
     sites = {"h": {"site": "lab", "error": None, "entries": {"main": {}}, "queue": {"drains": [drain]}}}
     assert status_report(plan, demanded, sites) == {
@@ -693,8 +675,10 @@ def test_the_status_for_programs_has_the_numbers_of_the_table():
 
 def test_the_json_status_has_null_for_unknown_values_and_the_tables_problems():
     plan = planned(unknown(reason="no ssh"))
-    away = {"failed": True, "msg": "no answer"}
-    report = status_report(plan, away)
+    away = Demand(error="no answer")
+    report = status_report(plan, away, {})
     assert (report["demand"], report["gateways"], report["entries"][0]["queued"]) == (None, None, None)
-    assert report["problems"] == part(status_table(plan, away), "PROBLEMS") == ["no demand: no answer", "lab: no ssh"]
-    assert rows(status_table(plan, away))[0]["QUEUED"] == "?"
+    assert (
+        report["problems"] == part(status_table(plan, away, {}), "PROBLEMS") == ["no demand: no answer", "lab: no ssh"]
+    )
+    assert rows(status_table(plan, away, {}))[0]["QUEUED"] == "?"

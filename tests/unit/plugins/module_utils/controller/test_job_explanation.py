@@ -4,6 +4,7 @@
 """Tests of the explanation of a job, with real plans for its group."""
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import job_explanation, with_job
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import WIDTH
@@ -59,17 +60,20 @@ def job(state="idle", asked=None, **changes):
 
 def explained(one, *groups, counts=None, analysis=None, sites=None, known=(), **demand_changes):
     """Return (lines as one text, next step). groups: the idle jobs; counts: numbers of the queue of main/core."""
-    now = {"demand": demand(*groups, **demand_changes), "supply": supply(*known)}
-    planned = {}
+    now, plan = Demand(demand(*groups, **demand_changes), supply(*known)), Plan()
     if one["group"] and one["state"] in ("idle", "held"):
         if sites is None:
             sites = [{"site": site(), "queue": queue({MAIN: counts or {}}), "error": None}]
-        asked = with_job(now["demand"], one)
-        planned = make_plan(asked, now["supply"], sites, NOW, 900, one["group"]["id"])
-    result = job_explanation(one, now, planned, SKIPPED if analysis is None else analysis)
-    assert max(map(len, result["lines"])) <= WIDTH
-    assert len(result["lines"]) <= 60
-    return "\n".join(result["lines"]), result["next_step"]
+        made = make_plan(with_job(now.demand, one), now.supply, sites, NOW, 900, one["group"]["id"])
+        plan = Plan(made.pop("plan"), **made)
+    lines = job_explanation(one, now, plan, SKIPPED if analysis is None else analysis)
+    assert max(map(len, lines)) <= WIDTH
+    assert len(lines) <= 60
+    return "\n".join(lines), next_step_of(lines)
+
+
+def next_step_of(lines):
+    return " ".join(" ".join(lines[lines.index("NEXT STEP") + 1 :]).split())
 
 
 def test_a_job_whose_glidein_is_to_be_submitted_waits_for_the_next_cycle():
@@ -185,8 +189,7 @@ def test_a_site_with_an_unknown_queue_is_reported():
 
 
 def test_without_demand_the_next_step_is_to_restore_the_server():
-    failed = {"failed": True, "msg": "no answer"}
-    step = job_explanation(job(), failed, {}, SKIPPED)["next_step"]
+    step = next_step_of(job_explanation(job(), Demand(error="no answer"), Plan(), SKIPPED))
     assert step == "Restore the demand server, then try again: no answer"
 
 
@@ -217,13 +220,13 @@ def test_any_texts_stay_within_the_width(text, user, reason, requirements, condi
     analysis = dict(ANALYSIS, conditions=[{"slots": count, "condition": condition}], last_failure=condition)
     row = {"site": "s" * 64, "entry": "e" * 64, "shape": "h" * 64, "serves": 0, "fits": False, "reason": reason}
     row["passed_over"] = False
-    now = {"demand": demand(group("a", count))}
-    result = job_explanation(
-        job(text=text, user=user, group=asked, obstacles=[obstacle]), now, {"explanation": [row]}, analysis
+    now = Demand(demand(group("a", count)))
+    lines = job_explanation(
+        job(text=text, user=user, group=asked, obstacles=[obstacle]), now, Plan(explanation=[row]), analysis
     )
-    assert max(map(len, result["lines"])) <= WIDTH
-    assert all(line.isprintable() for line in result["lines"])
-    assert result["lines"][-1].strip()
+    assert max(map(len, lines)) <= WIDTH
+    assert all(line.isprintable() for line in lines)
+    assert lines[-1].strip()
 
 
 def test_a_job_that_the_negotiator_passes_over_is_a_matter_of_priorities_and_quotas():

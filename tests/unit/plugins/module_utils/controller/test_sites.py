@@ -2,15 +2,23 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Plan
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import select_hosts
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import (
+    demand_server_sites,
+    inventory_sites,
     read_site,
     results_of_play,
     site_reports,
     sites_of_play,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, queue
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import (
     AnsibleVaultError,
     Encrypted,
+    Marker,
     Unreadable,
 )
 
@@ -50,6 +58,8 @@ def test_the_plan_accepts_a_definition():
             "limits": {"total": 3},
             "budget": {},
             "eagerness": None,
+            "credential": "token",
+            "log_days": 14,
             "queue": QUEUE,
             "error": None,
         },
@@ -61,6 +71,8 @@ def test_the_plan_accepts_a_definition():
             "limits": {},
             "budget": {},
             "eagerness": None,
+            "credential": "token",
+            "log_days": 14,
             "queue": None,
             "error": "Connection timed out",
         },
@@ -110,7 +122,7 @@ ENCRYPTED = "the vault that holds it cannot be decrypted"
     "variables, error",
     [
         (token("two words"), f"glidein_demand_token: {INVALID}"),
-        (token("{{ nothing }}"), f"glidein_demand_token: {INVALID}"),
+        (token("{{ nothing }}"), f"glidein_demand_token: {UNDEFINED}{{{{ nothing }}}}"),
         (token("broken\n"), f"glidein_demand_token: {INVALID}"),
         (token("   "), f"glidein_demand_token: {INVALID}"),
         (unreadable(TOKEN_OF_A_SITE), "glidein_demand_token: cannot be read (RuntimeError; not shown)"),
@@ -120,7 +132,8 @@ ENCRYPTED = "the vault that holds it cannot be decrypted"
             unreadable(TOKEN_OF_A_SITE, RuntimeError("'dict object' has no attribute 'y'")),
             f"glidein_demand_token: {UNDEFINED}",
         ),
-        (unreadable("glidein_entries"), "glidein_entries: 'nothing' is undefined"),
+        (unreadable("glidein_entries"), "glidein_entries: glidein_entries: 'nothing' is undefined"),
+        (unreadable("glidein_entries", RuntimeError("'x' is undefined")), f"glidein_entries: {UNDEFINED}'x' is"),
         (unreadable("glidein_entries", vault_error()), f"glidein_entries: {ENCRYPTED}"),
         (host(glidein_entries={"main": {"account": Encrypted()}}), f"glidein_entries: {ENCRYPTED}"),
         (host(glidein_limits=[1]), "glidein_limits: [1] is invalid; expected a mapping"),
@@ -129,6 +142,8 @@ ENCRYPTED = "the vault that holds it cannot be decrypted"
         (unreadable("glidein_revoked"), "glidein_revoked: "),
         (host(glidein_revoked="{{ gone }}"), "glidein_revoked: "),
         (unreadable("glidein_pull"), "glidein_pull: "),
+        (unreadable("glidein_credential"), "glidein_credential: "),
+        (host(glidein_log_days="soon"), "glidein_log_days: 'soon' is invalid; expected a whole number"),
         (host(glidein_pull="{{ gone }}"), "glidein_pull: "),
     ],
 )
@@ -184,25 +199,60 @@ def test_the_variables_of_a_host_are_put_together_once():
 
 
 def test_the_results_of_a_play_are_those_of_its_sites():
-    hosts = {"h": host(glidein_demand_token=TOKEN, cycle_glideins={"report": {}}), "b": host(), "other": host()}
+    hosts = {"h": host(glidein_demand_token=TOKEN, cycle_glideins={"changed": True}), "b": host(), "other": host()}
     sites = {"h": {"site": "lab"}, "b": {"site": "b"}}
-    assert results_of_play(hosts, sites) == ({"h": {"report": {}}, "b": {}}, {"lab": TOKEN})
+    assert results_of_play(hosts, sites) == ({"h": {"changed": True}, "b": {}}, {"lab": TOKEN})
 
 
-def report_of(result=None, error=None, plan=None, lease=None):
-    sites = {"h": {"site": "lab", "error": error}}
-    (found,) = site_reports(sites, {"h": result or {"skipped": True}}, plan or {}, lease or {})
+ITEM = PlanItem("lab", "main", "core", 1, 2, counted=1, running=2, sick=1, cpus=4, registered=2, text="3 jobs")
+RUNNING = {"running_since": [[NOW - 60, 2]], "running_glideins": [{"id": "1_2", "wait_s": 340}]}
+COUNTED = queue({("main", "core"): dict(RUNNING, queued=1, running=2, sick=1, sick_reasons=["held"])})
+
+
+def report_of(result=None, error=None, **plan):
+    sites = {"h": {"site": "lab", "error": error, "queue": None if error else COUNTED}}
+    (found,) = site_reports(sites, {"h": result or {"skipped": True}}, Plan((ITEM,), **plan))
     assert found["site"] == "lab"
     return found["report"]
 
 
-def test_a_report_has_the_actions_or_the_reason_for_none():
-    assert report_of({"report": {"as_of": 1}}) == {"as_of": 1}
-    assert report_of(error="Connection timed out") == {"error": "Connection timed out"}
-    assert report_of({"failed": True, "msg": "no payload"}) == {"error": "no payload"}
-    assert report_of(plan={"failed": True, "msg": "no library"}) == {"error": "no library"}
-    assert report_of(lease={"failed": True, "msg": "invalid ttl"}) == {"error": "invalid ttl"}
-    assert report_of() == {"error": "not planned"}
+def result_of(after=COUNTED, before=COUNTED, **more):
+    return dict({"before": before, "after": after, "submitted": [], "cancelled": [], "errors": []}, **more)
+
+
+def test_the_report_of_a_site_whose_queue_matches_the_plan_has_the_counts_and_the_plan():
+    report = report_of()
+    assert report.pop("entries") == [
+        {"entry": "main", "shape": "core", "present": 3, "wanted": 4, "queued": 1, "running": 2, "sick": 1,
+         "sick_reasons": ["held"], "registered": 2, "launched": 0, "cancelled": 0, "reason": "3 jobs", "error": None,
+         "cpus": 4, "credential_expires": None, **RUNNING}
+    ]  # fmt: skip
+    assert report == {"as_of": NOW - 5, "error": None, "orphans": 0, "summaries": None, "unserved": []}
+
+
+def test_a_report_has_the_actions_and_errors_of_the_login_node():
+    key = {"entry": "main", "shape": "core"}
+    submitted = [dict(key, count=2, job_id="1"), dict(key, count=3, job_id="2"), dict(key, count=9, job_id=None)]
+    cancelled = [dict(key, count=1), {"entry": None, "shape": None, "count": 7}]
+    errors = [dict(key, error="unknown outcome."), {"entry": None, "shape": None, "error": "no access"}]
+    summaries = {"since": 0, "until": 5, "glideins": []}
+    after = dict(queue({("main", "core"): {"queued": 6}}, orphans={"queued": 0, "running": 1}), credential_expires=9)
+    result = result_of(after, submitted=submitted, cancelled=cancelled, errors=errors, summaries=summaries)
+    report = report_of(result)
+    (entry,) = report["entries"]
+    assert (entry["launched"], entry["cancelled"], entry["queued"]) == (5, 1, 6)
+    assert (entry["error"], entry["credential_expires"]) == ("unknown outcome.", 9)
+    assert (report["error"], report["orphans"], report["summaries"]) == ("no access", 1, summaries)
+    # If the queue could not be read again, the counts are those before.
+    assert report_of(dict(result, after=None, failed=True))["entries"][0]["queued"] == 1
+
+
+def test_a_report_without_a_plan_or_a_queue_has_the_reason():
+    assert report_of(error="Connection timed out") == {"error": "Connection timed out", "unserved": []}
+    assert report_of({"failed": True, "msg": "no payload"})["error"] == "no payload"
+    assert report_of({"unreachable": True, "msg": "no ssh"})["error"] == "no ssh"
+    (found,) = site_reports({"h": {"site": "lab", "error": None}}, {"h": {"skipped": True}}, Plan(error="no library"))
+    assert found["report"] == {"error": "no library"}
 
 
 def test_a_report_has_the_reasons_for_unserved_jobs_at_this_site():
@@ -211,7 +261,7 @@ def test_a_report_has_the_reasons_for_unserved_jobs_at_this_site():
         {"group": "many", "count": 9, "reason": "for all"},
     ]
     here = {"few": {"other": "of another site"}, "many": {"lab": "x" * 600, "other": "of another site"}}
-    reported = report_of({"report": {"as_of": 1}}, plan={"unserved": rows, "unserved_at": here})
+    reported = report_of(unserved=rows, unserved_at=here)
     assert reported["unserved"] == [
         {"group": "many", "count": 9, "reason": "x" * 500},
         {"group": "few", "count": 1, "reason": "for all"},
@@ -220,4 +270,117 @@ def test_a_report_has_the_reasons_for_unserved_jobs_at_this_site():
 
 def test_a_report_names_the_largest_groups_that_are_not_served():
     rows = [{"group": f"g{number}", "count": number, "reason": ""} for number in range(80)]
-    assert [row["count"] for row in report_of(plan={"unserved": rows})["unserved"]] == list(range(79, 29, -1))
+    assert [row["count"] for row in report_of(unserved=rows)["unserved"]] == list(range(79, 29, -1))
+
+
+# Trusted and revoked sites
+
+
+def test_sites_have_a_name_and_a_credential():
+    hostvars = {
+        "a": {"glidein_site": "alpha"},
+        "b": {"glidein_credential": "pool_password"},
+        "c": {"glidein_site": "gamma", "glidein_revoked": True, "glidein_credential_file": "/token"},
+        # The last host of a site decides.
+        "twin": {"glidein_site": "alpha", "glidein_credential": "pool_password"},
+    }
+    assert inventory_sites(hostvars, list(hostvars)) == {
+        "trusted": [
+            {"site": "alpha", "credential": "pool_password", "supplied": False},
+            {"site": "b", "credential": "pool_password", "supplied": False},
+        ],
+        "revoked": [{"site": "gamma", "credential": "token", "supplied": True}],
+        "revoked_hosts": ["c"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "revoked"),
+    [(True, True), ("yes", True), ("false", False), ("no", False), (None, False), ("", False), ("maybe", True)],
+)
+def test_text_of_an_inventory_is_read_as_a_boolean(value, revoked):
+    found = inventory_sites({"a": {"glidein_revoked": value}}, ["a"])
+    assert bool(found["revoked"]) is revoked
+    assert bool(found["trusted"]) is not revoked
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        Unreadable("glidein_revoked", {}),
+        {"glidein_revoked": Encrypted()},
+        {"glidein_revoked": Marker()},
+        # As ansible-core before 2.19 returns it.
+        {"glidein_revoked": "{{ gone }}"},
+    ],
+)
+def test_a_variable_that_cannot_be_read_is_named_and_costs_only_its_host(variables):
+    hostvars = {"odd": variables, "good": {"glidein_revoked": True}, "other": {}}
+    warnings = []
+    assert select_hosts(hostvars, list(hostvars), ["glidein_revoked"], warn=warnings.append) == ["good"]
+    assert select_hosts(hostvars, list(hostvars), without=["glidein_revoked"], warn=warnings.append) == ["other"]
+    assert [text[:21] for text in warnings] == ["odd: glidein_revoked:"] * 2
+    # The state of the pool follows from all sites.
+    for strict in (select_hosts, inventory_sites):
+        with pytest.raises(InputError, match="^odd: glidein_revoked: "):
+            strict(hostvars, list(hostvars), *([["glidein_revoked"]] if strict is select_hosts else []))
+
+
+# The demand server's sites
+
+
+CORE = {"cpus": 1, "memory_mb": 2000, "disk_mb": 10000}
+NODE = {"cpus": 28, "memory_mb": 120000, "disk_mb": 100000}
+
+
+def entry(limits=None, **shapes):
+    return {"walltime": "1h", "shapes": shapes or {"core": CORE}, "limits": limits or {}}
+
+
+def limit(limits=None, **entries):
+    variables = {"glidein_site": "PSC", "glidein_entries": entries, "glidein_limits": limits or {}}
+    return demand_server_sites({"host": variables}, ["host"])["lease_limits"]["PSC"]
+
+
+@pytest.mark.parametrize(
+    "limits, entries, jobs",
+    [
+        ({}, {"a": entry({"total": 50})}, 50),
+        ({}, {"a": entry({"total": 50}, core=CORE, node=NODE)}, 1400),
+        ({}, {"a": entry({"total": 50}), "b": entry({"total": 2}, node=NODE)}, 106),
+        ({}, {"a": entry({"total": 50, "cores": 100}, node=NODE)}, 100),
+        ({"total": 3}, {"a": entry({"total": 50}), "b": entry({"total": 50}, node=NODE)}, 84),
+        ({"cores": 40}, {"a": entry({"total": 50}), "b": entry({"total": 50}, node=NODE)}, 40),
+        ({}, {"a": entry({"total": 0})}, 0),
+        ({}, {"a": entry()}, 100),
+    ],
+)
+def test_the_limits_of_entries_and_site_bound_the_jobs(limits, entries, jobs):
+    assert limit(limits, **entries) == jobs
+
+
+@pytest.mark.parametrize(
+    "variables, error",
+    [
+        ({"glidein_entries": {"a": {"shapes": {"core": CORE}}}}, "one: .*glidein_entries.a.walltime"),
+        (Unreadable("glidein_limits", {}), "^one: glidein_limits: "),
+    ],
+)
+def test_invalid_and_unreadable_variables_are_errors_that_name_the_host(variables, error):
+    with pytest.raises(InputError, match=error):
+        demand_server_sites({"one": variables}, ["one"])
+
+
+def test_the_demand_server_gets_tokens_and_limits_of_sites_or_an_error_that_names_the_host():
+    hosts = {
+        "a": {"glidein_site": "A", "glidein_demand_token": "of A", "glidein_entries": {"a": entry({"total": 5})}},
+        "b": {"glidein_demand_token": ""},
+        "c": {},
+        "r": {"glidein_demand_token": "of r", "glidein_revoked": True},
+        "former": {"glidein_site": "A", "glidein_revoked": True},
+    }
+    found = demand_server_sites(hosts, list(hosts))
+    assert found == {"tokens": {"A": "of A", "b": ""}, "revoked": ["r"], "lease_limits": {"A": 5}}
+    hosts["c"] = Unreadable("glidein_demand_token", {}, AnsibleVaultError("no secrets"))
+    with pytest.raises(InputError, match="^c: glidein_demand_token: the vault that holds it cannot be decrypted"):
+        demand_server_sites(hosts, list(hosts))

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the plan for drained sites and entries."""
 
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Lease, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import cycle_summary, status_table
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
@@ -91,14 +92,14 @@ def test_cycle_and_status_show_the_drains():
     result = planned(4, [drained({}, [drain(), drain("main")])])[0]
     definition = {"site": "lab", "error": None, "entries": BOTH, "queue": {"drains": [drain(), drain("main")]}}
     shown = ["DRAINED", f"  lab: {TEXT}", f"  lab/main: {TEXT}"]
-    answer = {"demand": demand(group(count=4)), "supply": supply()}
+    answer, plan = Demand(demand(group(count=4)), supply()), Plan(result["plan"])
     for lines in (
-        cycle_summary({"login": definition}, {}, answer, result, {"plan": result["plan"]})["lines"],
-        status_table(result, answer, {"login": definition}),
+        cycle_summary({"login": definition}, {"login": {}}, answer, plan, Lease(), [], False)["lines"],
+        status_table(plan, answer, {"login": definition}),
     ):
         begin = lines.index("DRAINED")
         assert lines[begin : begin + 3] == shown
-        assert "DRAINED" not in status_table(result, answer, {"login": dict(definition, queue=None)})
+        assert "DRAINED" not in status_table(plan, answer, {"login": dict(definition, queue=None)})
 
 
 few = st.integers(0, 6)
