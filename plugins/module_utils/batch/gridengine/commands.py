@@ -230,9 +230,6 @@ class GridEngine(Scheduler):
         # -C, -b: a sge_request file may declare the script a program, or set another prefix of its directives.
         return self.argv["qsub"] + ["-terse", "-C", "#$", "-b", "n"] + array + [path]
 
-    def may_have_submitted(self, error):
-        return super().may_have_submitted(error) or bool(self.answer_lost_pattern.search(error.stdout))
-
     def submit(self, path, job_name, tasks):
         try:
             return super().submit(path, job_name, tasks)
