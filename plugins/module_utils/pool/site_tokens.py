@@ -17,6 +17,7 @@ from collections import namedtuple
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import make_private_directory, write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.names import is_name
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import words
 from ansible_collections.glidein.ops.plugins.module_utils.pool.signing_keys import POOL, key_path
 
@@ -165,7 +166,7 @@ class TokenStore:
     def sites(self):
         """Return the sites that have a token, sorted."""
         try:
-            return sorted(name for name in os.listdir(self.directory) if name != KEYS)
+            return sorted(name for name in os.listdir(self.directory) if is_name(name))
         except FileNotFoundError:
             return []
 

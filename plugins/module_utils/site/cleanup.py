@@ -144,10 +144,18 @@ def _left_since(found, owner, jobs, oldest):
     if {key: state.get(key) for key in owner} != owner:
         return None
     batch_id = state.get("GLIDEIN_BATCH_ID", "")
-    # A batch system that does not report the ids of jobs gives an empty submission, which every id begins with.
-    if not batch_id or any(batch_id == job.id or batch_id.startswith(job.submission) for job in jobs):
+    if not batch_id or any(is_of(batch_id, job) for job in jobs):
         return None
     return f"the glidein of batch job {batch_id} was alive until {utc(written.st_mtime)}"
+
+
+def is_of(batch_id, job):
+    """Return whether the id that a glidein has (Scheduler.batch_id) is that of a Job, or of its submission's task.
+
+    A task is the submission and _3 (Slurm), .3 (Grid Engine, HTCondor) or [3] (LSF). With PBS, the task 7[3].server of
+    the submission 7[].server is compared by its own id only.
+    """
+    return batch_id == job.id or re.match(f"{re.escape(job.submission)}(?![0-9A-Za-z])", batch_id) is not None
 
 
 def _read_state(path):
