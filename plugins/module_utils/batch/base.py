@@ -237,8 +237,7 @@ class Scheduler(abc.ABC):
     def description(self, entry, shape, job_name, payload, script):
         """Return the text of a submit description for the script (a path), or None if the batch system has none.
 
-        payload: see job_script.batch_script. Its key "inputs", if given, is the list of files in its home that the job
-        needs instead of those of a glidein. If there is a description, it is submitted instead of the script.
+        payload: job_script.Payload. If there is a description, it is submitted instead of the script.
         """
         return
 

@@ -230,18 +230,16 @@ class HTCondor(Scheduler):
 
     def _file_commands(self, job_name, payload, script):
         """Return the commands for input files, output files and environment."""
-        inputs = list(payload.get("inputs", GLIDEIN_INPUTS))
-        inputs += [name for name in ("files", "job_wrapper") if payload.get(name)]
-        secrets = [
-            _transferable(path, payload["home"]) for path in (payload["credential"], payload.get("log_form")) if path
-        ]
+        inputs = list(GLIDEIN_INPUTS if payload.inputs is None else payload.inputs)
+        inputs += [name for name in ("files", "job_wrapper") if getattr(payload, name)]
+        secrets = [_transferable(path, payload.home) for path in (payload.credential, payload.log_form) if path]
         inputs += secrets
-        log = f"{payload['log_dir']}/{job_name}.$(ClusterId).$(ProcId)"
+        log = f"{payload.log_dir}/{job_name}.$(ClusterId).$(ProcId)"
         lines = [
             f"executable = {script}",
             "transfer_executable = true",
             f"copy_to_spool = {classad_literal(self.copies_script)}",
-            f"initialdir = {payload['home']}",
+            f"initialdir = {payload.home}",
             "should_transfer_files = YES",
             "when_to_transfer_output = ON_EXIT",
             *([f"transfer_input_files = {', '.join(inputs)}"] if inputs else []),
