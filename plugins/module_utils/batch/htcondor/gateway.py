@@ -95,6 +95,9 @@ class Gateway(GridUniverse):
 
     # -- scripts -----------------------------------------------------------------------------------------------
 
+    def first_lines(self, entry):
+        return []  # the directives are those of the cluster's batch system
+
     def carried(self, payload):
         if not self.options["shared_payload"]:
             return payload
