@@ -54,7 +54,6 @@ def find_items(queue, kinds, log_days, scratch, now_s):
     """
     counted, found = queue.read()
     directory, deployment = queue.directory, queue.site["deployment"]
-    longest_s = max(entry["walltime_s"] for entry in queue.site["entries"].values())
     items = []
     if "orphan" in kinds:
         reason = "a queued glidein of an entry or shape that is not configured"
@@ -66,12 +65,12 @@ def find_items(queue, kinds, log_days, scratch, now_s):
     if "remains" in kinds:
         items += _remains(directory.path, now_s)
     if "log" in kinds:
-        logs = old_logs(directory.log_dir, deployment, log_days, now_s, longest_s)
+        logs = old_logs(directory.log_dir, deployment, log_days, now_s, queue.longest_s)
         items += [Item("log", path, _last_written(path)) for path in logs]
     owner = {"GLIDEIN_DEPLOYMENT": deployment, "GLIDEIN_SITE": queue.site["site"]}
     jobs = counted.all() + counted.others
     for parent in scratch if "scratch" in kinds else ():
-        items += _left_scratch(parent, owner, jobs, now_s - longest_s - DAY_S)
+        items += _left_scratch(parent, owner, jobs, now_s - queue.longest_s - DAY_S)
     return items
 
 

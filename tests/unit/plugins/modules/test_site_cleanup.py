@@ -31,7 +31,7 @@ def run(slurm, site_home, tmp_path):
     """Run the module for the deployed site `lab`, whose scratch directories are in tmp_path/scratch."""
 
     def runner(check=False, **changes):
-        options = site_options(site_home, scratch=str(tmp_path / "scratch"), patience=0)
+        options = site_options(site_home, scratch=str(tmp_path / "scratch"))
         return run_module(site_cleanup.main, {**options, **changes}, check, diff=True)
 
     return runner
@@ -207,7 +207,8 @@ def test_a_deployment_removes_versions_and_nothing_else(run, slurm, site_home, s
     assert len(slurm.jobs()) == 2
 
 
-def test_while_another_run_is_at_work_nothing_is_removed(run, site_home):
+def test_while_another_run_is_at_work_nothing_is_removed(run, site_home, monkeypatch):
+    monkeypatch.setattr(site_cleanup, "PATIENCE_S", 0)
     (site_home / "lab" / OLD).mkdir()
     with SiteDirectory(str(site_home), "lab").lock():
         result = run()
