@@ -177,8 +177,7 @@ ENTRY = Spec(
         fast_failures={"type": whole_number(0), "default": 5},
         checks={"type": ANYTHING, "default": {}},
         require_checks={"type": ANYTHING, "default": []},
-    ),
-    mutually_exclusive=[("shapes", "node")],
+    )
 )
 # Options -> their keys in a normalised entry, in which durations are seconds.
 _IN_SECONDS = {

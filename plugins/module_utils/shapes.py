@@ -78,6 +78,8 @@ def entry_shapes(problems, variable, entry):
     """
     known = len(problems)
     if entry["node"] is not None:
+        if entry["shapes"]:
+            problems.append(invalid(f"{variable}.node", entry["node"], "no value with shapes"))
         shapes = _shapes_of_node(problems, f"{variable}.node", entry["node"])
     else:
         shapes = _shapes(problems, f"{variable}.shapes", entry["shapes"], entry["memory_per_core_mb"])

@@ -13,20 +13,30 @@ REMEDY = "run the playbook glidein.ops.deploy"
 LATEST = 253402300799
 
 
+def claims(text):
+    """Return the claims (dict) of a JSON Web Token (RFC 7519); its signature is not verified.
+
+    Raises ValueError or RecursionError for another text.
+    """
+    parts = text.strip().split(".")
+    if len(parts) != 3:
+        raise ValueError("not a token")
+    payload = parts[1] + "=" * (-len(parts[1]) % 4)
+    found = json.loads(base64.urlsafe_b64decode(payload.encode("utf-8")).decode("utf-8"))
+    if not isinstance(found, dict):
+        raise ValueError("not a token")
+    return found
+
+
 def expires(text):
     """Return the expiry time of a token in epoch seconds, or None if it has no valid one.
 
     text: a JSON Web Token (RFC 7519), such as HTCondor's IDTOKENs. The signature is not verified.
     """
-    parts = text.strip().split(".")
-    if len(parts) != 3:
-        return None
-    payload = parts[1] + "=" * (-len(parts[1]) % 4)
     try:
-        claims = json.loads(base64.urlsafe_b64decode(payload.encode("utf-8")).decode("utf-8"))
+        end = claims(text).get("exp")
     except (ValueError, RecursionError):
         return None
-    end = claims.get("exp") if isinstance(claims, dict) else None
     if isinstance(end, bool) or not isinstance(end, (int, float)) or not 0 <= end <= LATEST:
         return None
     return int(end)

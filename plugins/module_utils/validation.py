@@ -180,12 +180,11 @@ class Spec:
     """The options of one mapping.
 
     options: {name: {"type": Type, "required": whether it must be given, "default": value, "options": the Spec of its
-    value, which is a mapping}}, as the argument spec of a module; mutually_exclusive: pairs of options.
+    value, which is a mapping}}, as the argument spec of a module.
     """
 
-    def __init__(self, options, mutually_exclusive=()):
+    def __init__(self, options):
         self.options = options
-        self._mutually_exclusive = mutually_exclusive
 
     def default(self, name):
         """Return the default of an option."""
@@ -203,10 +202,6 @@ class Spec:
             return dict.fromkeys(self.options)
         given = {key: option for key, option in (value or {}).items() if option is not None}
         problems += [unknown_key(variable, key, list(self.options)) for key in value or {} if key not in self.options]
-        for names in self._mutually_exclusive:
-            if all(name in given for name in names):
-                text = f"parameters are mutually exclusive: {'|'.join(names)}"
-                problems.append(f"{variable}: {text}" if variable else text)
         return {name: self._value(problems, path(variable, name), name, given) for name in self.options}
 
     def _value(self, problems, where, name, given):

@@ -38,7 +38,6 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
-from ansible_collections.glidein.ops.plugins.module_utils.pool.retirement import Retirement
 from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations import (
     STATE_FILE,
     denied_sites,
@@ -46,9 +45,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations impor
     read_state,
     write_state,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.pool.revoked_glideins import RevokedGlideins
 
 
-def retire(params, check_mode, condor):
+def remove_glideins(params, check_mode, condor):
     """Remove what revoked sites have in the pool; return {site: report}. Raises GlideinError or OSError."""
     path = os.path.join(params["directory"], STATE_FILE)
     sites = read_state(path)
@@ -57,15 +57,15 @@ def retire(params, check_mode, condor):
     reports = {}
     for site in denied:
         known = sites[site]["machines"]
-        retirement = Retirement(condor.run, identity(site, domain), known)
-        retirement.look()
+        glideins = RevokedGlideins(condor.run, identity(site, domain), known)
+        glideins.look()
         if not check_mode:
             # Before the ads are removed: no other source names the machines on which its jobs run.
-            sites[site]["machines"] = sorted(retirement.machines)
+            sites[site]["machines"] = sorted(glideins.machines)
             if sites[site]["machines"] != known:
                 write_state(path, sites)
-            retirement.act(params["grace_seconds"])
-        reports[site] = retirement.report()
+            glideins.act(params["grace_seconds"])
+        reports[site] = glideins.report()
     return reports
 
 
@@ -85,7 +85,7 @@ def main():
         supports_check_mode=True,
     )
     with failing(module, "The glideins of revoked sites cannot be removed: "):
-        reports = retire(module.params, module.check_mode, Condor())
+        reports = remove_glideins(module.params, module.check_mode, Condor())
     summary = [sentence(site, report, module.check_mode) for site, report in sorted(reports.items())]
     result = {"changed": any(report["changed"] for report in reports.values()), "sites": reports, "summary": summary}
     if any(report["errors"] for report in reports.values()):

@@ -31,10 +31,6 @@ options:
       are ignored.
     type: str
     default: "${TMPDIR:-/tmp}"
-  patience:
-    description: Seconds to wait for another run that is changing the site's glideins.
-    type: int
-    default: 120
 """
 
 EXAMPLES = "\n# See playbooks/cleanup.yml\n"
@@ -57,6 +53,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.cleanup import (
     remove_items,
     scratch_parents,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import PATIENCE_S
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
 
 # kind: (one, several)
@@ -79,7 +76,7 @@ def clean_up(params, check_mode, clock=time.time):
     parents = scratch_parents(texts, account.pw_name, account.pw_dir)
     if check_mode:  # without the lock, whose file would be created
         return find_items(queue, params["kinds"], params["log_days"], parents, clock()), []
-    with queue.directory.lock(params["patience"]):
+    with queue.directory.lock(PATIENCE_S):
         items = find_items(queue, params["kinds"], params["log_days"], parents, clock())
         return items, remove_items(queue, items)
 
@@ -101,7 +98,6 @@ def main():
         kinds={"type": "list", "elements": "str", "choices": list(WORDS), "default": list(WORDS)},
         log_days={"type": "int", "default": 14},
         scratch={"type": "str", "default": "${TMPDIR:-/tmp}"},
-        patience={"type": "int", "default": 120},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     site = module.params["site"]

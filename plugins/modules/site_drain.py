@@ -36,10 +36,6 @@ options:
   by:
     description: The user who drains, one line of at most 300 characters. The default is the user on the login node.
     type: str
-  patience:
-    description: Seconds to wait for another run that is changing the site's glideins.
-    type: int
-    default: 120
 seealso:
   - module: glidein.ops.queue_info
 """
@@ -100,7 +96,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.drains import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, NotDeployedError, failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import newest_first
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import read_drains, write_drains
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import PATIENCE_S
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import (
     SiteQueue,
     site_argument_spec,
@@ -145,7 +141,7 @@ def jobs_to_drain(queue, params):
     if params["state"] == "undrained":
         return [], []
     entry = params["drain_entry"]
-    counted = queue.read()[0]
+    counted = queue.counted()
     if entry is None:
         jobs = counted.all()
     else:
@@ -165,16 +161,16 @@ def run(params, check_mode):
             "host first."
         )
     if check_mode:
-        before = read_drains(queue.directory)
+        before = queue.directory.read_drains()
         after = decide_drains(before, params, queue.user, time.time())
         jobs = jobs_to_drain(queue, params)
         return _result(params, before, after, jobs, [job.id for job in jobs[0]])
-    with queue.directory.lock(params["patience"]):
-        before = read_drains(queue.directory)
+    with queue.directory.lock(PATIENCE_S):
+        before = queue.directory.read_drains()
         after = decide_drains(before, params, queue.user, time.time())
         # First: if a command of the batch system fails, nothing more is submitted all the same.
         if after != before:
-            write_drains(queue.directory, after)
+            queue.directory.write_drains(after)
         jobs = jobs_to_drain(queue, params)
         ids = [job.id for job in jobs[0]]
         cancelled = queue.scheduler.cancel(queue.user, ids, False) if ids else []
@@ -230,7 +226,6 @@ def main():
         drain_entry={"type": "str"},
         reason={"type": "str"},
         by={"type": "str"},
-        patience={"type": "int", "default": 120},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     with failing(module, f"Site {module.params['site']}: "):

@@ -19,10 +19,6 @@ options:
     description: Cancel running glideins, too. Their jobs are evicted and return to the pool's queue.
     type: bool
     default: false
-  patience:
-    description: Seconds to wait for another run at the site, and for the end of cancelled glideins.
-    type: int
-    default: 120
 """
 
 EXAMPLES = "\n# See roles/site/tasks/remove.yml\n"
@@ -36,6 +32,7 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import PATIENCE_S
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import (
     SiteQueue,
     site_argument_spec,
@@ -56,7 +53,7 @@ def remove(params, check_mode):
         check_no_jobs(kept)
         return {"changed": True, "cancelled": [job.id for job in to_cancel], "path": path}
     home = os.path.dirname(path)
-    with queue.directory.lock(params["patience"]):
+    with queue.directory.lock(PATIENCE_S):
         cancelled = cancel_all(queue, params)
         folder = tempfile.mkdtemp(prefix="removed-", dir=home)
         os.rename(path, os.path.join(folder, "site"))
@@ -70,7 +67,7 @@ def remove(params, check_mode):
 
 def decide(queue, cancel_running):
     """Return (jobs to cancel, jobs to keep because they have started) of the site's jobs in the queue."""
-    jobs = queue.read()[0].all()
+    jobs = queue.counted().all()
     to_cancel = [job for job in jobs if cancel_running or job.cancellable]
     return to_cancel, [job for job in jobs if job not in to_cancel]
 
@@ -78,7 +75,7 @@ def decide(queue, cancel_running):
 def cancel_all(queue, params):
     """Cancel until no glidein of the site is in the queue; return the ids. Raises BusyError if some remain."""
     cancelled = []
-    deadline = time.time() + params["patience"]
+    deadline = time.time() + PATIENCE_S
     while True:
         to_cancel, kept = decide(queue, params["cancel_running"])
         ids = [job.id for job in to_cancel if job.id not in cancelled]
@@ -104,7 +101,7 @@ def check_no_jobs(jobs):
 
 def main():
     spec = site_argument_spec()
-    spec.update(cancel_running={"type": "bool", "default": False}, patience={"type": "int", "default": 120})
+    spec.update(cancel_running={"type": "bool", "default": False})
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     with failing(module, f"Site {module.params['site']}: ", "the directory cannot be removed: "):
         result = remove(module.params, module.check_mode)

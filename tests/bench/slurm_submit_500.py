@@ -29,14 +29,11 @@ def order():
     from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
     from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
     from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-    from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_script
+    from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import Payload, batch_script
 
     site = normalise_site("bench", "slurm", {"main": ENTRY})
     scheduler = make_scheduler("slurm", entries=site["entries"], environ={})
-    payload = {
-        "home": LOG_DIR, "log_dir": LOG_DIR, "credential": "", "collector": "cm", "scratch": LOG_DIR,
-        "environment": {}, "modules": [], "condor_config": {},
-    }  # fmt: skip
+    payload = Payload("slurm", LOG_DIR, LOG_DIR, LOG_DIR, environment={}, modules=[], condor_config={}, collector="cm")
     name = job_name("bench", "slurm", "main", "core")
     path = f"{LOG_DIR}/main.core.sh"
     return {

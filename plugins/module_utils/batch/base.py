@@ -10,6 +10,7 @@ import glob
 import json
 import re
 import shlex
+import signal
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt, quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
@@ -50,6 +51,10 @@ _OPTION = re.compile(r"^--?[A-Za-z]")
 
 # The limit on the arguments of one cancelling command, because of the length of a command line.
 CANCEL_CHUNK = 500
+
+# The exit status of a wrapper script whose last command was ended by a signal up to SIGTERM. Higher ones are errors of
+# PBS, modulo 256: 15000 is 152.
+_ENDED_BY_SIGNAL = range(128 + signal.SIGHUP, 128 + signal.SIGTERM + 1)
 
 # Characters of the end of truncated output that the error quotes.
 _CUT_CHARS = 80
@@ -103,7 +108,7 @@ class Scheduler(abc.ABC):
     cancels_only_queued = False
     # The smallest number of tasks of an array job.
     smallest_array = 1
-    # Each batch system has the next three patterns, or overrides parse_submission, may_have_submitted or had_ended.
+    # Each batch system has the next three patterns, or overrides parse_submission or had_ended.
     # Pattern of the line with the submission's id, group 1, in the output of the submitting command.
     submitted_pattern = None
     # Pattern of the submitting command's error if the request was sent and the answer was lost: the batch system may
@@ -232,8 +237,7 @@ class Scheduler(abc.ABC):
     def description(self, entry, shape, job_name, payload, script):
         """Return the text of a submit description for the script (a path), or None if the batch system has none.
 
-        payload: see job_script.batch_script. Its key "inputs", if given, is the list of files in its home that the job
-        needs instead of those of a glidein. If there is a description, it is submitted instead of the script.
+        payload: job_script.Payload. If there is a description, it is submitted instead of the script.
         """
         return
 
@@ -283,8 +287,15 @@ class Scheduler(abc.ABC):
         return found[0]
 
     def may_have_submitted(self, error):
-        """Return whether a failed submission command (CommandError) may have submitted the job."""
-        return isinstance(error, CommandStoppedError) or bool(self.answer_lost_pattern.search(error.stderr))
+        """Return whether a failed submission command (CommandError) may have submitted the job.
+
+        A command that a signal ended may have sent its request.
+        """
+        return (
+            isinstance(error, CommandStoppedError)
+            or (error.rc is not None and (error.rc < 0 or error.rc in _ENDED_BY_SIGNAL))
+            or bool(self.answer_lost_pattern.search(error.stdout + error.stderr))
+        )
 
     def submit(self, path, job_name, tasks):
         """Submit an array job of `tasks` glideins, or one glidein (None), and return the submission's id.

@@ -7,7 +7,6 @@ A token of a glidein has the identity glidein-SITE@UID_DOMAIN and may advertise 
 One of a gateway has the identity gateway-SITE@UID_DOMAIN. It may advertise a master and a schedd, and read.
 """
 
-import base64
 import hashlib
 import json
 import os
@@ -17,8 +16,10 @@ from collections import namedtuple
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import make_private_directory, write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.names import is_name
 from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import words
 from ansible_collections.glidein.ops.plugins.module_utils.pool.signing_keys import POOL, key_path
+from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import claims
 
 # Kind of daemons -> the scopes of their tokens. The kind is also the prefix of the identity.
 SCOPES = {
@@ -37,21 +38,6 @@ Wanted = namedtuple("Wanted", "identity issuer lifetime renew_before key revoked
 
 class TokenError(GlideinError):
     """A token cannot be minted; the text holds no secret."""
-
-
-def claims(token):
-    """Return the claims (dict) of a JSON Web Token (RFC 7519); its signature is not verified.
-
-    Raises ValueError for another text.
-    """
-    parts = token.strip().split(".")
-    if len(parts) != 3:
-        raise ValueError("not a token")
-    payload = parts[1] + "=" * (-len(parts[1]) % 4)
-    found = json.loads(base64.urlsafe_b64decode(payload.encode("utf-8")).decode("utf-8"))
-    if not isinstance(found, dict):
-        raise ValueError("not a token")
-    return found
 
 
 def renewal_reason(token, key, wanted, now):
@@ -165,7 +151,7 @@ class TokenStore:
     def sites(self):
         """Return the sites that have a token, sorted."""
         try:
-            return sorted(name for name in os.listdir(self.directory) if name != KEYS)
+            return sorted(name for name in os.listdir(self.directory) if is_name(name))
         except FileNotFoundError:
             return []
 

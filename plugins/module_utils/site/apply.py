@@ -20,7 +20,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     OutcomeUnknownError,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
+from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import Payload, batch_files
 from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import decide, orphans_to_cancel
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import state_counts
 from ansible_collections.glidein.ops.plugins.module_utils.site.submissions import Submissions
@@ -48,7 +48,7 @@ _TOO_MANY = (
 
 
 def payload_settings(directory, params):
-    """Return the `payload` of batch_files: the deployed payload and the settings of the batch job.
+    """Return the Payload: the deployed version and the settings of the batch job.
 
     directory: SiteDirectory; params: {"collector", "credential": "token" or "pool_password", "scratch", "environment",
     "modules", "condor_config", "log_interval", "log_form"} of the module glideins. Raises InputError, NotDeployedError.
@@ -63,21 +63,21 @@ def payload_settings(directory, params):
     home = directory.deployed(token)
     if token:
         _check_not_expired(directory.credential)
-    return {
-        "site": directory.site,
-        "home": home,
-        "log_dir": directory.log_dir,
-        "credential": directory.credential if token else "",
-        "collector": checked["collector"],
-        "scratch": checked["scratch"],
-        "environment": environment,
-        "modules": checked["modules"],
-        "condor_config": condor_config,
-        "files": os.path.isdir(os.path.join(home, "files")),
-        "job_wrapper": os.path.isfile(os.path.join(home, "job_wrapper")),
-        "log_interval_s": checked["log_interval"],
-        "log_form": directory.log_form if params["log_form"] else "",
-    }
+    return Payload(
+        site=directory.site,
+        home=home,
+        log_dir=directory.log_dir,
+        scratch=checked["scratch"],
+        environment=environment,
+        modules=checked["modules"],
+        condor_config=condor_config,
+        credential=directory.credential if token else "",
+        collector=checked["collector"],
+        log_interval_s=checked["log_interval"],
+        log_form=directory.log_form if params["log_form"] else "",
+        files=os.path.isdir(os.path.join(home, "files")),
+        job_wrapper=os.path.isfile(os.path.join(home, "job_wrapper")),
+    )
 
 
 def _check_not_expired(path):
@@ -127,9 +127,9 @@ class QueueUpdate:
         if not self.changes:
             return
         try:
-            os.makedirs(self.payload["log_dir"], mode=0o700, exist_ok=True)
+            os.makedirs(self.payload.log_dir, mode=0o700, exist_ok=True)
         except OSError as error:
-            raise InputError(f"log_dir: {self.payload['log_dir']} cannot be created: {error.strerror}") from error
+            raise InputError(f"log_dir: {self.payload.log_dir} cannot be created: {error.strerror}") from error
         self._cancel(None, None, self.orphans)
         for decision in self.decisions:
             self._cancel(decision.entry, decision.shape, decision.cancel)
@@ -184,7 +184,7 @@ class QueueUpdate:
         return diffs
 
     def _scripts(self, decision):
-        path = os.path.join(self.payload["home"], "scripts", f"{decision.entry}.{decision.shape}.sh")
+        path = os.path.join(self.payload.home, "scripts", f"{decision.entry}.{decision.shape}.sh")
         files = batch_files(self.queue.scheduler, self.queue.site, decision.entry, decision.shape, self.payload, path)
         return [
             {"entry": decision.entry, "shape": decision.shape, "path": path, "content": text} for path, text in files
@@ -216,14 +216,14 @@ class QueueUpdate:
     def _submit(self, decision, scripts):
         if self._skipped(decision.entry, decision.shape):
             return
-        record = Submissions(self.payload["home"])
+        record = Submissions(self.payload.home)
         try:
             for script in scripts:
                 write_atomically(script["path"], script["content"])
             self._submit_all(decision, scripts[-1]["path"], record)
         except OSError as error:
             # The line before a submission remains: the outcome counts as unknown, and the version is kept.
-            path = error.filename or self.payload["home"]
+            path = error.filename or self.payload.home
             text = f"{path} on the login node cannot be written: {error.strerror}. Check free space, quota and owner."
             self._failed(decision.entry, decision.shape, text)
         except GlideinError as error:

@@ -54,7 +54,6 @@ def find_items(queue, kinds, log_days, scratch, now_s):
     """
     counted, found = queue.read()
     directory, deployment = queue.directory, queue.site["deployment"]
-    longest_s = max(entry["walltime_s"] for entry in queue.site["entries"].values())
     items = []
     if "orphan" in kinds:
         reason = "a queued glidein of an entry or shape that is not configured"
@@ -66,12 +65,12 @@ def find_items(queue, kinds, log_days, scratch, now_s):
     if "remains" in kinds:
         items += _remains(directory.path, now_s)
     if "log" in kinds:
-        logs = old_logs(directory.log_dir, deployment, log_days, now_s, longest_s)
+        logs = old_logs(directory.log_dir, deployment, log_days, now_s, queue.longest_s)
         items += [Item("log", path, _last_written(path)) for path in logs]
     owner = {"GLIDEIN_DEPLOYMENT": deployment, "GLIDEIN_SITE": queue.site["site"]}
     jobs = counted.all() + counted.others
     for parent in scratch if "scratch" in kinds else ():
-        items += _left_scratch(parent, owner, jobs, now_s - longest_s - DAY_S)
+        items += _left_scratch(parent, owner, jobs, now_s - queue.longest_s - DAY_S)
     return items
 
 
@@ -144,10 +143,18 @@ def _left_since(found, owner, jobs, oldest):
     if {key: state.get(key) for key in owner} != owner:
         return None
     batch_id = state.get("GLIDEIN_BATCH_ID", "")
-    # A batch system that does not report the ids of jobs gives an empty submission, which every id begins with.
-    if not batch_id or any(batch_id == job.id or batch_id.startswith(job.submission) for job in jobs):
+    if not batch_id or any(is_of(batch_id, job) for job in jobs):
         return None
     return f"the glidein of batch job {batch_id} was alive until {utc(written.st_mtime)}"
+
+
+def is_of(batch_id, job):
+    """Return whether the id that a glidein has (Scheduler.batch_id) is that of a Job, or of its submission's task.
+
+    A task is the submission and _3 (Slurm), .3 (Grid Engine, HTCondor) or [3] (LSF). With PBS, the task 7[3].server of
+    the submission 7[].server is compared by its own id only.
+    """
+    return batch_id == job.id or re.match(f"{re.escape(job.submission)}(?![0-9A-Za-z])", batch_id) is not None
 
 
 def _read_state(path):

@@ -268,7 +268,7 @@ def try_connections(addresses, timeout_s):
     addresses: as of parse_address; invalid ones raise ValueError before any connection is tried.
     """
     targets = [parse_address(address) for address in addresses]
-    errors = [f"no answer within {timeout_s:.0f} s"] * len(targets)
+    errors = [f"no answer within {round(timeout_s, 1):g} s"] * len(targets)
 
     def connect(index):
         try:

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The batch script of a glidein: options of the batch system, the settings of glidein.sh, and its call."""
 
+from typing import Dict, NamedTuple, Optional, Sequence
+
 from ansible_collections.glidein.ops.plugins.module_utils.condor_settings import config_lines
 from ansible_collections.glidein.ops.plugins.module_utils.entries import ENTRY, idle_after_job_s, idle_timeout_s
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
@@ -21,27 +23,54 @@ _MODULE_INITS = (
 )
 
 
+class Payload(NamedTuple):
+    """The installed payload and the settings of its batch jobs.
+
+    home: version directory; scratch: see scratch_word; collector: HOST or HOST:PORT; log_form: the path of the signed
+    form for uploads; inputs: the files in `home` that the job needs, None for those of a glidein; files, job_wrapper:
+    whether `home` has them. All paths are absolute; "" stands for no value.
+    """
+
+    site: str
+    home: str
+    log_dir: str
+    scratch: str
+    environment: Dict[str, str]
+    modules: Sequence[str]
+    condor_config: Dict[str, str]
+    credential: str = ""
+    collector: str = ""
+    log_interval_s: int = 0
+    log_form: str = ""
+    inputs: Optional[Sequence[str]] = None
+    files: bool = False
+    job_wrapper: bool = False
+
+
 def batch_files(scheduler, site, entry_name, shape_name, payload, path):
     """Return the files of a glidein's submission, [(path, text)]. The last one is submitted.
 
     path: the path of the script; the others as in batch_script.
     """
-    files = [(path, batch_script(scheduler, site, entry_name, shape_name, payload))]
+    script = batch_script(scheduler, site, entry_name, shape_name, payload)
     entry = site["entries"][entry_name]
     name = job_name(site["deployment"], site["site"], entry_name, shape_name)
-    description = scheduler.description(entry, asked(entry["shapes"][shape_name]), name, payload, path)
-    if description is not None:
-        files.append((path + ".submit", description))
-    return files
+    return with_description(scheduler, entry, entry["shapes"][shape_name], name, payload, path, script)
+
+
+def with_description(scheduler, entry, shape, name, payload, path, script):
+    """Return [(path, text)] of a script and, if the batch system has one, of its submit description.
+
+    name: of the batch job; path, script: the path and the text of the script.
+    """
+    description = scheduler.description(entry, asked(shape), name, payload, path)
+    return [(path, script)] + ([] if description is None else [(path + ".submit", description)])
 
 
 def batch_script(scheduler, site, entry_name, shape_name, payload):
     """Return the text of the script that runs on the compute node.
 
-    scheduler: a Scheduler; site: result of normalise_site; payload: {"site": name, "home": absolute version directory,
-    "log_dir": absolute, "credential": absolute path or "", "collector": host[:port], "scratch": see scratch_word,
-    "environment": {name: text}, "modules": [name], "condor_config": {name: text}}. Optional: "log_interval_s", and
-    "log_form", the absolute path of the signed form for uploads.
+    scheduler: a Scheduler; site: result of normalise_site; payload: Payload.
     """
     entry = site["entries"][entry_name]
     shape = entry["shapes"][shape_name]
@@ -62,14 +91,14 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
 def script_head(scheduler, entry, shape, name, payload):
     """Return the first lines of a batch script: the options of the batch job, and its environment.
 
-    name: of the batch job; payload: "log_dir", "environment" and "modules" of batch_script. Raises InputError.
+    name: of the batch job; payload: Payload. Raises InputError.
     """
     lines = ["#!/bin/sh"]
     if scheduler.directive_prefix:
-        options = scheduler.script_options(entry, asked(shape), name, payload["log_dir"])
+        options = scheduler.script_options(entry, asked(shape), name, payload.log_dir)
         lines += [f"{scheduler.directive_prefix} {option}" for option in options]
     if scheduler.script_output:
-        lines += ["", f'exec >>{sh_quote(payload["log_dir"])}/{name}."{scheduler.script_output}".out 2>&1 || exit 11']
+        lines += ["", f'exec >>{sh_quote(payload.log_dir)}/{name}."{scheduler.script_output}".out 2>&1 || exit 11']
     return lines + _surroundings(entry, payload)
 
 
@@ -80,8 +109,8 @@ def asked(shape):
 
 def _surroundings(entry, payload):
     """Return the lines that set the operator's environment variables and load the modules."""
-    environment = dict(payload["environment"], **entry["environment"])
-    modules = payload["modules"] if entry["modules"] is None else entry["modules"]
+    environment = dict(payload.environment, **entry["environment"])
+    modules = payload.modules if entry["modules"] is None else entry["modules"]
     lines = [""] if environment or modules else []
     lines += [f"export {name}={environment_word(environment[name])}" for name in sorted(environment)]
     if modules:
@@ -105,9 +134,9 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
         "GLIDEIN_SITE": site["site"],
         "GLIDEIN_ENTRY": entry["name"],
         "GLIDEIN_SHAPE": shape_name,
-        "GLIDEIN_HOME": payload["home"],
-        "GLIDEIN_CREDENTIAL": payload["credential"],
-        "GLIDEIN_COLLECTOR": payload["collector"],
+        "GLIDEIN_HOME": payload.home,
+        "GLIDEIN_CREDENTIAL": payload.credential,
+        "GLIDEIN_COLLECTOR": payload.collector,
         "GLIDEIN_CPUS": shape["cpus"],
         "GLIDEIN_MEMORY_MB": shape["memory_mb"],
         "GLIDEIN_MEMORY_OVERHEAD_MB": shape["asked_memory_mb"] - shape["memory_mb"],
@@ -118,7 +147,7 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
         "GLIDEIN_IDLE_TIMEOUT_S": idle_timeout_s(entry, shape),
         "GLIDEIN_IDLE_AFTER_JOB_S": idle_after_job_s(entry, shape),
         "GLIDEIN_GRACE_S": scheduler.options["grace"],
-        "GLIDEIN_LOG_DIR": payload["log_dir"],
+        "GLIDEIN_LOG_DIR": payload.log_dir,
         "GLIDEIN_ATTRIBUTES": "\n".join(attributes),
         "GLIDEIN_START": start_expression(entry),
     }
@@ -126,22 +155,22 @@ def _settings(site, entry, shape_name, shape, payload, scheduler):
         values["GLIDEIN_MIN_DISK_MB"] = shape["min_disk_mb"]
     if entry["fast_failures"] != ENTRY.default("fast_failures"):
         values["GLIDEIN_FAST_FAILURES"] = entry["fast_failures"]
-    if payload.get("log_interval_s"):
-        values["GLIDEIN_LOG_INTERVAL_S"] = payload["log_interval_s"]
-    values["GLIDEIN_LOG_S3"] = payload.get("log_form") or ""
+    if payload.log_interval_s:
+        values["GLIDEIN_LOG_INTERVAL_S"] = payload.log_interval_s
+    values["GLIDEIN_LOG_S3"] = payload.log_form
     if entry["checks"]:
         checks = [f"{name} {entry['checks'][name]}".rstrip() for name in sorted(entry["checks"])]
         values["GLIDEIN_CHECKS"] = "\n".join(checks)
         values["GLIDEIN_REQUIRE_CHECKS"] = " ".join(entry["require_checks"])
     words = {name: sh_quote(str(value)) for name, value in values.items()}
-    words["GLIDEIN_SCRATCH"] = scratch_word(entry["scratch"] or payload["scratch"])
+    words["GLIDEIN_SCRATCH"] = scratch_word(entry["scratch"] or payload.scratch)
     words["GLIDEIN_BATCH_ID"] = f'"{scheduler.batch_id}"'
     # Without a credential file (GLIDEIN_CREDENTIAL is empty: the tarball has the pool password) or a form, the batch
     # system transfers none, so its path on the compute node is left out.
     words.update({name: word for name, word in scheduler.shell_settings.items() if values.get(name) != ""})
     if not values["GLIDEIN_LOG_S3"]:
         del words["GLIDEIN_LOG_S3"]
-    condor_config = dict(payload["condor_config"], **entry["condor_config"])
+    condor_config = dict(payload.condor_config, **entry["condor_config"])
     options = dict(_options(entry, shape), GLIDEIN_CONDOR_CONFIG="\n".join(config_lines(condor_config)))
     words.update({name: sh_quote(text) for name, text in options.items() if text})
     return words

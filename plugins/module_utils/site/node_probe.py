@@ -41,7 +41,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch
 from ansible_collections.glidein.ops.plugins.module_utils.shapes import by_size
 from ansible_collections.glidein.ops.plugins.module_utils.site.environment import parse_address
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import find_logs, tail
-from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import asked, script_head
+from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import Payload, script_head, with_description
 from ansible_collections.glidein.ops.plugins.module_utils.site.node_report import EMPTY, is_complete, parse_report
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import SiteDirectory, read_text
 from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec, invalid
@@ -89,16 +89,16 @@ class NodeProbe:
         base = site_directory.log_dir if params["log_dir"] else os.path.dirname(site_directory.path)
         self.directory = os.path.join(base, f"node_probe.{params['site']}")
         self.script = params["script"]
-        self.payload = {
-            "site": params["site"],
-            "home": self.directory,
-            "log_dir": self.directory,
-            "credential": "",
-            "inputs": [],
-            "scratch": checked["scratch"],
-            "environment": environment,
-            "modules": checked["modules"],
-        }
+        self.payload = Payload(
+            site=params["site"],
+            home=self.directory,
+            log_dir=self.directory,
+            scratch=checked["scratch"],
+            environment=environment,
+            modules=checked["modules"],
+            condor_config={},
+            inputs=(),
+        )
 
     # -- submitting --------------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class NodeProbe:
         entry = dict(entry, walltime_s=min(walltime_s, entry["walltime_s"]))
         shape, name = _smallest_shape(entry), self.names[entry_name]
         path = os.path.join(self.directory, f"{entry_name}.sh")
-        scratch = entry["scratch"] or self.payload["scratch"]
+        scratch = entry["scratch"] or self.payload.scratch
         words = {
             "NODE_REPORT_ADDRESSES": sh_quote(" ".join(self.addresses)),
             "NODE_REPORT_CVMFS": sh_quote(" ".join(sorted(set(self.cvmfs + entry["cvmfs"])))),
@@ -120,11 +120,8 @@ class NodeProbe:
         lines = script_head(self.scheduler, entry, shape, name, self.payload)
         lines += ["", f"# A report of a compute node of the entry {entry_name}, written by glidein.ops."]
         lines += [f"{key}={word}" for key, word in words.items()]
-        files = [(path, "\n".join([*lines, "", script]))]
-        description = self.scheduler.description(entry, asked(shape), name, self.payload, path)
-        if description is not None:
-            files.append((path + ".submit", description))
-        return files
+        text = "\n".join([*lines, "", script])
+        return with_description(self.scheduler, entry, shape, name, self.payload, path, text)
 
     def headers(self):
         """Return the files of all jobs, [(path, text)], without the report's script, which is the same for all.

@@ -19,6 +19,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyErro
 from ansible_collections.glidein.ops.plugins.module_utils.site import submissions
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
+# Seconds that a run waits for another one at the site, where it is not a cycle's.
+PATIENCE_S = 120
 # The beginning of the names of directories with versions that are being removed.
 _REMOVED = "removed-"
 _VERSION = re.compile(r"^[0-9a-f]{12}\Z")
@@ -37,6 +39,7 @@ class SiteDirectory:
         self.credential = os.path.join(self.path, "credential")
         # The signed form by which glideins upload their daemons' logs.
         self.log_form = os.path.join(self.path, "log_s3")
+        self.drain_file = os.path.join(self.path, "drain.json")
 
     def check_owner(self, deployment):
         """Raise InputError if the directory belongs to another deployment, with its credential and versions."""
@@ -110,6 +113,31 @@ class SiteDirectory:
             write_atomically(self.log_form, text)
         elif os.path.exists(self.log_form):
             os.unlink(self.log_form)
+
+    def read_drains(self):
+        """Return the drains of the site; [] without the file.
+
+        Raises InputError for a file that cannot be read: the site may be drained, so nothing must be submitted.
+        """
+        path = self.drain_file
+        try:
+            with open(path, encoding="utf-8") as handle:
+                content = json.load(handle)
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path} cannot be read: {error}. {_remedy(path)}") from error
+        try:
+            return check_drains("drains", content.get("drains") if isinstance(content, dict) else None)
+        except InputError as error:
+            raise InputError(f"{path}: {error}. {_remedy(path)}") from error
+
+    def write_drains(self, drains):
+        """Write the drains of the site; without any, remove the file."""
+        if drains:
+            write_atomically(self.drain_file, json.dumps({"drains": drains}, indent=2, sort_keys=True) + "\n")
+        elif os.path.exists(self.drain_file):
+            os.unlink(self.drain_file)
 
     @contextlib.contextmanager
     def lock(self, patience_s=0):
@@ -189,38 +217,6 @@ def read_text(path):
             return handle.read()
     except FileNotFoundError:
         return ""
-
-
-def _drain_file(directory):
-    """Return the path of the file with a SiteDirectory's drains."""
-    return os.path.join(directory.path, "drain.json")
-
-
-def read_drains(directory):
-    """Return the drains of a SiteDirectory; [] without the file.
-
-    Raises InputError for a file that cannot be read: the site may be drained, so nothing must be submitted.
-    """
-    path = _drain_file(directory)
-    try:
-        with open(path, encoding="utf-8") as handle:
-            content = json.load(handle)
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}. {_remedy(path)}") from error
-    try:
-        return check_drains("drains", content.get("drains") if isinstance(content, dict) else None)
-    except InputError as error:
-        raise InputError(f"{path}: {error}. {_remedy(path)}") from error
-
-
-def write_drains(directory, drains):
-    """Write the drains of a SiteDirectory; without any, remove the file."""
-    if drains:
-        write_atomically(_drain_file(directory), json.dumps({"drains": drains}, indent=2, sort_keys=True) + "\n")
-    elif os.path.exists(_drain_file(directory)):
-        os.unlink(_drain_file(directory))
 
 
 def _remedy(path):

@@ -22,9 +22,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 
 FORMAT = 1
 
-# Variables without which commands fail, besides `keep` of each batch system: LSF's commands find their server by them.
-_LOGIN_VARIABLES = ("LSF_ENVDIR", "LSF_SERVERDIR")
-
 # The part of the time in which PATH is checked and batch systems are looked for, each.
 _SEARCH_SHARE = 0.2
 # The part of the time that commands of the batch system may take; the rest is for the environment.
@@ -109,7 +106,7 @@ def commands_of_login_shell(kind, environ, merged, commands):
     """
     responsive = merged["PATH"].split(os.pathsep)
     own = [directory for directory in environ.get("PATH", os.defpath).split(os.pathsep) if directory in responsive]
-    needed = [name for name in [*kind.keep, *_LOGIN_VARIABLES] if name in merged and name not in environ]
+    needed = [name for name in kind.keep if name in merged and name not in environ]
     variables = ["env", *(f"{name}={merged[name]}" for name in needed)] if needed else []
     result = {}
     for name in sorted(kind.commands):

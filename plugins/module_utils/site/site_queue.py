@@ -16,7 +16,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.shapes import by_size
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import log_times
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import (
     SiteDirectory,
-    read_drains,
     recorded_names,
     version_usage,
 )
@@ -95,17 +94,25 @@ class SiteQueue:
         text = "\n".join(options)
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
+    @property
+    def longest_s(self):
+        """Return the longest walltime of the entries in seconds."""
+        return max(entry["walltime_s"] for entry in self.site["entries"].values())
+
+    def counted(self):
+        """Return the current SiteJobs. Raises as read does."""
+        return self.read()[0]
+
     def read(self):
         """Return the current (SiteJobs, `queue` of queue_info). Raises CommandError, InputError or OutputError."""
-        drains = read_drains(self.directory)
+        drains = self.directory.read_drains()
         records = self.directory.records()
         jobs = self.jobs()
         counted = sort_jobs(self._with_changed_requests(jobs, records), self.site, recorded_names(records))
         usage = version_usage(records, self.directory.current(), counted.all() + counted.others)
         end = credential_expires(self.directory.credential)
         result = queue_result(self.site, counted, self.user, time.time(), usage, end)
-        longest_s = max(entry["walltime_s"] for entry in self.site["entries"].values())
-        access = self.scheduler.access(longest_s)
+        access = self.scheduler.access(self.longest_s)
         return counted, dict(result, drains=drains, access=access, htcondor=self.directory.htcondor_builds())
 
 

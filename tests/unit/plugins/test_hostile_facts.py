@@ -10,12 +10,6 @@ from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible.vars.manager import VariableManager
-from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as sge
-from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
-from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
-from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
-from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts as slurm
-from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import (
     VARIABLES,
     Proposal,
@@ -25,19 +19,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.p
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
 from ansible_collections.glidein.ops.tests.unit.support.facts import environment, facts
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import parse_transcript
-from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite
+from ansible_collections.glidein.ops.tests.unit.support.recorded_site import SITES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 HOST = "login.example.edu"
-SITES = {
-    "slurm": RecordedSite(slurm, "slurm_24.11.5_accounting.txt", "pilot"),
-    "pbspro": RecordedSite(pbspro, "openpbs_23.06.06_discovery.txt"),
-    "torque": RecordedSite(torque, "torque_6.1.3_discovery.txt"),
-    "sge": RecordedSite(sge, "gridengine_8.1.9_discovery.txt"),
-    "lsf": RecordedSite(lsf, "volclava_2.2_discovery.txt"),
-    "htcondor": RecordedSite(htcondor, "htcondor_23.9.6_discovery.txt"),
-}
 HOSTILE = [
     "{{7*7}}",
     "{{ lookup('pipe', 'id') }}",

@@ -64,7 +64,7 @@ def files(kind, entry=None, options=None, path="/s/main.core.sh", **payload):
     """
     one = site({"main": raw_entry(**(entry or {}))})
     made = make_scheduler(kind, options, one["entries"])
-    return [text for _path, text in batch_files(made, one, "main", "core", dict(PAYLOAD, **payload), path)]
+    return [text for _path, text in batch_files(made, one, "main", "core", PAYLOAD._replace(**payload), path)]
 
 
 def commands(kind, entry=None, options=None, **payload):

@@ -11,20 +11,21 @@ import json
 from ansible.module_utils import basic
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import Job
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import Payload
 
 NOW = 1795211280
 # What a batch script of the site `lab` needs to know about the installed payload.
-PAYLOAD = {
-    "site": "lab",
-    "home": "/home/me/.glidein/lab/aaaaaaaaaaaa",
-    "log_dir": "/home/me/.glidein/lab/log",
-    "credential": "/home/me/.glidein/lab/credential",
-    "collector": "cm:9618",
-    "scratch": "${TMPDIR:-/tmp}",
-    "environment": {},
-    "modules": [],
-    "condor_config": {},
-}
+PAYLOAD = Payload(
+    site="lab",
+    home="/home/me/.glidein/lab/aaaaaaaaaaaa",
+    log_dir="/home/me/.glidein/lab/log",
+    scratch="${TMPDIR:-/tmp}",
+    environment={},
+    modules=[],
+    condor_config={},
+    credential="/home/me/.glidein/lab/credential",
+    collector="cm:9618",
+)
 
 
 def shape(cpus=1, memory_mb=2000, disk_mb=10000, **more):

@@ -3,6 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Facts of login nodes, as the module site_facts returns them, and four machines."""
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import account_record as account
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import limits_record, queue_record
+
 
 def group(cpus=32, memory_mb=64000, nodes=10, **changes):
     known = {"nodes": nodes, "usable_nodes": nodes, "cpus": cpus, "memory_mb": memory_mb, "disk_mb": None}
@@ -10,35 +13,11 @@ def group(cpus=32, memory_mb=64000, nodes=10, **changes):
 
 
 def queue(name="batch", *groups, **changes):
-    known = {
-        "name": name,
-        "problems": [],
-        "default": False,
-        "walltime_s": 172800,
-        "whole_nodes": False,
-        "node_groups": list(groups) or [group()],
-        "max_queued": None,
-        "max_running": None,
-        "max_cpus": None,
-        "max_gpus": None,
-        "max_cpus_per_job": None,
-        "max_nodes_per_job": None,
-        "max_memory_per_cpu_mb": None,
-        "accounts": None,
-        "parallel_environments": [],
-        "sources": {},
-    }
-    return {**known, **changes}
-
-
-def account(name, **changes):
-    known = {"name": name, "default": False, "problem": None, "max_queued": None, "max_running": None, "qos": []}
-    return {**known, **changes}
+    return queue_record(name, **{"walltime_s": 172800, "node_groups": list(groups) or [group()], **changes})
 
 
 def limits(**changes):
-    known = {"max_array": None, "max_queued": None, "max_running": None, "grace_s": None, "memory_unit": None}
-    return {**known, "memory_enforced": True, **changes}
+    return limits_record(**{"memory_enforced": True, **changes})
 
 
 def environment(**changes):

@@ -6,6 +6,12 @@
 import json
 import re
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as sge
+from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
+from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
+from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
+from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts as slurm
+from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import (
     RECORDED,
     RecordedReader,
@@ -79,3 +85,13 @@ class RecordedSite:
         reader = RecordedReader(self.path)
         self.module.read(reader, self.user)
         return [tuple(argv) for argv in reader.asked]
+
+
+SITES = {
+    "slurm": RecordedSite(slurm, "slurm_24.11.5_accounting.txt", "pilot"),
+    "pbspro": RecordedSite(pbspro, "openpbs_23.06.06_discovery.txt"),
+    "torque": RecordedSite(torque, "torque_6.1.3_discovery.txt"),
+    "sge": RecordedSite(sge, "gridengine_8.1.9_discovery.txt"),
+    "lsf": RecordedSite(lsf, "volclava_2.2_discovery.txt"),
+    "htcondor": RecordedSite(htcondor, "htcondor_23.9.6_discovery.txt"),
+}

@@ -120,11 +120,6 @@ class HTCondorCE(GridUniverse):
 
     # -- scripts -----------------------------------------------------------------------------------------------
 
-    def first_lines(self, entry):
-        if not entry["directives"]:
-            return []
-        return ["# Of the entry. The commands below override these.", *entry["directives"], ""]
-
     def target(self, payload):
         collector = self.options["ce"]
         schedd = self.options["schedd"] or collector.partition(":")[0]
@@ -142,15 +137,9 @@ class HTCondorCE(GridUniverse):
             lines.append("+WantWholeNode = true")
         return lines
 
-    def _file_commands(self, job_name, payload, script):
-        lines = super()._file_commands(job_name, payload, script)
-        for number, line in enumerate(lines):
-            command, _equals, names = line.partition(" = ")
-            if command == "encrypt_input_files":
-                # A CE whose batch system is HTCondor transfers them again, by the names that they have there.
-                there = [os.path.basename(name) for name in names.split(", ")]
-                lines[number] = f"{line}, {', '.join(there)}"
-        return lines
+    def encrypted(self, secrets):
+        # A CE whose batch system is HTCondor transfers them again, by the names that they have there.
+        return [*secrets, *map(os.path.basename, secrets)]
 
     # -- counting ------------------------------------------------------------------------------------------------
 

@@ -195,17 +195,7 @@ class HTCondor(Scheduler):
         return []  # HTCondor reads no options in a script: they are in the description
 
     def description(self, entry, shape, job_name, payload, script):
-        lines = [
-            f"# Glideins of the entry {entry['name']}, written by glidein.ops. An argument sets their number.",
-        ]
-        others = [directive for directive in entry["directives"] if _requirements_of(directive) is None]
-        if others:
-            lines += ["# Of the entry. The commands below override these.", *others, ""]
-        lines += [
-            "universe = vanilla",
-            f"batch_name = {job_name}",
-            f'+GlideinJobName = "{job_name}"',
-        ]
+        lines = []
         if entry["queue"]:
             lines.append(f'+BatchQueue = "{entry["queue"]}"')
         if entry["account"]:
@@ -223,32 +213,49 @@ class HTCondor(Scheduler):
             f"job_max_vacate_time = {self.options['grace']}",
             "want_graceful_removal = true",
             f"periodic_remove = {_STARTED_ONCE} && (JobStatus == {_IDLE} || (JobStatus == {_HELD} && {_RAN_TOO_LONG}))",
-            "leave_in_queue = false",
-            "notification = never",
         ]
-        return "\n".join(lines) + "\n"
+        return self.description_text(entry, job_name, ["universe = vanilla"], lines)
+
+    def description_text(self, entry, job_name, universe, lines):
+        """Return a submit description with the commands that all have. universe, lines: the others."""
+        return "\n".join(
+            [
+                f"# Glideins of the entry {entry['name']}, written by glidein.ops. An argument sets their number.",
+                *self.first_lines(entry),
+                *universe,
+                f"batch_name = {job_name}",
+                f'+GlideinJobName = "{job_name}"',
+                *lines,
+                "leave_in_queue = false",
+                "notification = never",
+                "",
+            ]
+        )
+
+    def first_lines(self, entry):
+        """Return the lines of the entry that the collection's own lines override."""
+        others = [directive for directive in entry["directives"] if _requirements_of(directive) is None]
+        return ["# Of the entry. The commands below override these.", *others, ""] if others else []
 
     def _file_commands(self, job_name, payload, script):
         """Return the commands for input files, output files and environment."""
-        inputs = list(payload.get("inputs", GLIDEIN_INPUTS))
-        inputs += [name for name in ("files", "job_wrapper") if payload.get(name)]
-        secrets = [
-            _transferable(path, payload["home"]) for path in (payload["credential"], payload.get("log_form")) if path
-        ]
+        inputs = list(GLIDEIN_INPUTS if payload.inputs is None else payload.inputs)
+        inputs += [name for name in ("files", "job_wrapper") if getattr(payload, name)]
+        secrets = [_transferable(path, payload.home) for path in (payload.credential, payload.log_form) if path]
         inputs += secrets
-        log = f"{payload['log_dir']}/{job_name}.$(ClusterId).$(ProcId)"
+        log = f"{payload.log_dir}/{job_name}.$(ClusterId).$(ProcId)"
         lines = [
             f"executable = {script}",
             "transfer_executable = true",
             f"copy_to_spool = {classad_literal(self.copies_script)}",
-            f"initialdir = {payload['home']}",
+            f"initialdir = {payload.home}",
             "should_transfer_files = YES",
             "when_to_transfer_output = ON_EXIT",
             *([f"transfer_input_files = {', '.join(inputs)}"] if inputs else []),
             'transfer_output_files = ""',
         ]
         if secrets:
-            lines.append(f"encrypt_input_files = {', '.join(secrets)}")
+            lines.append(f"encrypt_input_files = {', '.join(self.encrypted(secrets))}")
         streaming = [f"stream_{name} = true" for name in ("output", "error") if self.streams_output]
         return [
             *lines,
@@ -258,6 +265,10 @@ class HTCondor(Scheduler):
             "getenv = false",
             'environment = "GLIDEIN_OUTER_JOB=$(ClusterId).$(ProcId)"',
         ]
+
+    def encrypted(self, secrets):
+        """Return the names of the files that are transferred with encryption. secrets: paths of input files."""
+        return secrets
 
     def _requests(self, entry, shape):
         """Return the request_... lines: cores, MiB, KiB, GPUs."""

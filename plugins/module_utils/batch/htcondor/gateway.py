@@ -95,18 +95,21 @@ class Gateway(GridUniverse):
 
     # -- scripts -----------------------------------------------------------------------------------------------
 
+    def first_lines(self, entry):
+        return []  # the directives are those of the cluster's batch system
+
     def carried(self, payload):
         if not self.options["shared_payload"]:
             return payload
-        return dict(payload, inputs=(), files=None, job_wrapper=None)
+        return payload._replace(inputs=(), files=False, job_wrapper=False)
 
     def target(self, payload):
         batch = None if self.options["routes"] else f"batch {self.batch_system.blahp.name}"
         if self.options["ssh"]:
-            directory = self.options["ssh_directory"] or f"~/.glidein-gateway/{payload['site']}"
+            directory = self.options["ssh_directory"] or f"~/.glidein-gateway/{payload.site}"
             return [f"grid_resource = {batch} {self.options['ssh']} --rgahp-glite {directory}"]
-        gateway = self.options["gateway"] or f"gateway-{payload['site']}@"
-        collector = self.options["collector"] or payload.get("collector")
+        gateway = self.options["gateway"] or f"gateway-{payload.site}@"
+        collector = self.options["collector"] or payload.collector
         if not collector:
             raise InputError(missing(f"{_OPTIONS}.collector", "HOST or HOST:PORT of the gateway's pool"))
         lines = [f"grid_resource = condor {gateway} {collector}"]

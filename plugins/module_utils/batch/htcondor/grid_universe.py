@@ -64,12 +64,6 @@ class GridUniverse(HTCondor):
 
     def description(self, entry, shape, job_name, payload, script):
         lines = [
-            f"# Glideins of the entry {entry['name']}, written by glidein.ops. An argument sets their number.",
-            *self.first_lines(entry),
-            "universe = grid",
-            *self.target(payload),
-            f"batch_name = {job_name}",
-            f'+GlideinJobName = "{job_name}"',
             "",
             f"# The schedd copies the script now; the other files are fetched when the {self.remote} accepts the job."
             if self.has_schedd
@@ -85,12 +79,7 @@ class GridUniverse(HTCondor):
         if self.has_schedd:
             release = f"periodic_release = {self.releasable} && time() - EnteredCurrentStatus > 300"
             lines += ["", f"# {self.held_because} It has not been submitted twice.", release]
-        lines += ["", "leave_in_queue = false", "notification = never"]
-        return "\n".join(lines) + "\n"
-
-    def first_lines(self, entry):
-        """Return the lines of the entry that the collection's own lines override."""
-        return []
+        return self.description_text(entry, job_name, ["universe = grid", *self.target(payload)], [*lines, ""])
 
     @abc.abstractmethod
     def target(self, payload):

@@ -140,13 +140,13 @@ class Lsf(Scheduler):
     only_prefixes = (
         "LSF_BINDIR",
         "LSF_CONFDIR",
-        "LSF_ENVDIR",
         "LSF_LIBDIR",
-        "LSF_SERVERDIR",
         "LSF_TOP",
         "EGO_",
         "XLSF_",
     )
+    # The commands find their server by these.
+    keep = ("LSF_ENVDIR", "LSF_SERVERDIR")
     scrub_prefixes = ("TMPDIR",)
     directive_prefix = "#BSUB"
     script_on_stdin = True

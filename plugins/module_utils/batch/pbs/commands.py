@@ -156,10 +156,6 @@ class Pbs(Scheduler):
         # Wrappers of qsub at some sites print further lines, such as budgets. The id contains the server's name.
         return self.only_id(_SUBMITTED_AT if _SUBMITTED_AT.search(stdout) else _SUBMITTED, stdout)
 
-    def may_have_submitted(self, error):
-        # A qsub that was ended by a signal (rc below 0) may have sent its request, too.
-        return super().may_have_submitted(error) or (error.rc is not None and error.rc < 0)
-
     def log_pattern(self, submission):
         match = JOB_ID.match(submission)
         if not match:

@@ -17,7 +17,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import (
     smallest,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts_output
-from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.facts_output import duration_s, number
+from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.facts_output import duration_s, number_or_none
 
 # Largest number of node groups that are looked up in detail, by one node each: a limit on the load of slurmctld.
 _MAX_EXAMPLES = 100
@@ -163,7 +163,7 @@ def _account(output, name):
 
 def _account_limit(rows, of_account, own, group):
     """Return the smallest limit on jobs of an account. own, group: columns with limits per user, and of all users."""
-    return smallest([_largest(rows, own), _largest(rows, group)] + [number(row[group]) for row in of_account])
+    return smallest([_largest(rows, own), _largest(rows, group)] + [number_or_none(row[group]) for row in of_account])
 
 
 def _names(text):
@@ -172,7 +172,7 @@ def _names(text):
 
 def _largest(rows, column):
     """Return the largest number of a column; None if a row has no limit."""
-    return largest(number(row[column]) for row in rows)
+    return largest(number_or_none(row[column]) for row in rows)
 
 
 def _associations_of(output, account, partition):
@@ -233,18 +233,18 @@ def _tightest(*limits):
 
 
 def _of_partition(partition, setting):
-    value = number(partition.get(setting, ""))
+    value = number_or_none(partition.get(setting, ""))
     return _UNLIMITED if value is None else (value, f"scontrol show partition: {setting}={partition[setting]}")
 
 
 def _memory_limit(output, partition, setting):
     """Return MaxMemPerNode or MaxMemPerCPU in MiB: the partition's, or that of all partitions."""
-    of_all = number(output.config.get(setting, ""))
+    of_all = number_or_none(output.config.get(setting, ""))
     own = _of_partition(partition, setting)
     return own if own[0] is not None or of_all is None else (of_all, f"scontrol show config: {setting}")
 
 
-def _of_qos(rows, columns, value_of=number):
+def _of_qos(rows, columns, value_of=number_or_none):
     """Return the tightest of the limits in these columns of QOS, each of the first row that sets it."""
     limits = []
     for column in columns:
@@ -255,11 +255,11 @@ def _of_qos(rows, columns, value_of=number):
 
 def _tres_number(name):
     """Return a function of a TRES list that returns its number with this name, or None."""
-    return lambda text: number(facts_output.tres(text).get(name, ""))
+    return lambda text: number_or_none(facts_output.tres(text).get(name, ""))
 
 
 def _tres_memory(text):
-    return facts_output.size_mb(facts_output.tres(text).get("mem", ""))
+    return facts_output.size_mb_or_none(facts_output.tres(text).get("mem", ""))
 
 
 def _problems(output, partition):
@@ -279,10 +279,10 @@ def _problems(output, partition):
         names = [record["ReservationName"] for record in output.reservations or () if _is_for(record, output)]
         known = f"; reservations for this user: {', '.join(names)}" if names else ""
         add("ReqResv", f"its jobs need a reservation{known}")
-    if number(partition.get("MinNodes", "")) not in (None, 0, 1):
+    if number_or_none(partition.get("MinNodes", "")) not in (None, 0, 1):
         add("MinNodes", "a glidein uses one node")
     for key in ("TotalNodes", "MaxNodes"):
-        if number(partition.get(key, "")) == 0:
+        if number_or_none(partition.get(key, "")) == 0:
             add(key, "it has no nodes for jobs")
     nodes = [group for group in output.node_groups if group.partition == partition["PartitionName"]]
     if nodes and not any(group.usable for group in nodes):
@@ -446,7 +446,7 @@ def _without_rare_features(nodes):
 
 def _limits(output, accounts):
     config = output.config
-    max_array = number(config.get("MaxArraySize", ""))
+    max_array = number_or_none(config.get("MaxArraySize", ""))
     if max_array is not None:
         max_array = max(1, max_array - 1)  # tasks are numbered from 1, up to MaxArraySize - 1
         tasks = _MAX_TASKS.search(config.get("SchedulerParameters", ""))
@@ -456,7 +456,7 @@ def _limits(output, accounts):
         max_array=max_array,
         max_queued=_sum(account["max_queued"] for account in accounts),
         max_running=_sum(account["max_running"] for account in accounts),
-        grace_s=number(grace[0]) if grace else None,
+        grace_s=number_or_none(grace[0]) if grace else None,
         memory_enforced=_memory_enforced(config),
     )
 

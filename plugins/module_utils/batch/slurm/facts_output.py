@@ -78,7 +78,7 @@ _USABLE = re.compile(r"(?:idle|mixed|allocated|completing|planned|blocked|powere
                      r"|power_(?:up|down)|cloud)[~#%!@^+-]*\Z", re.IGNORECASE)  # fmt: skip
 
 
-def number(text):
+def number_or_none(text):
     """Return a whole number of Slurm's output, or None for UNLIMITED, N/A, an empty field and anything else."""
     return int(text) if _NUMBER.match(text) else None
 
@@ -146,7 +146,7 @@ def _node_group(line):
     if len(fields) != _SINFO_HEADER.count("|") + 1:
         raise OutputError(f"a line with {len(fields)} fields: {excerpt(line)}")
     partition, nodes, state, cpus, memory, disk, gres, features, names = fields
-    numbers = [number(field) for field in (nodes, cpus, memory, disk)]
+    numbers = [number_or_none(field) for field in (nodes, cpus, memory, disk)]
     if None in numbers:
         raise OutputError(f"a number is invalid in: {excerpt(line)}")
     nodes, cpus, memory, disk = numbers
@@ -186,7 +186,7 @@ def tres(text):
     return {name: value for name, equals, value in (item.partition("=") for item in text.split(",")) if equals}
 
 
-def size_mb(text):
+def size_mb_or_none(text):
     """Return the MiB of a size that Slurm prints, such as 257000M or 1.5T; None for an invalid size."""
     match = _SIZE.match(text)
     return int(float(match.group(1)) * _SIZE_MB[match.group(2).upper()]) if match else None
@@ -196,8 +196,8 @@ def gpus_of_tres(text):
     """Return {type, or "": number} of the GPUs in a TRES list. The total counts only if no type is listed."""
     counts = {}
     for name, value in tres(text).items():
-        if (name == "gres/gpu" or name.startswith("gres/gpu:")) and number(value):
-            counts[name[len("gres/gpu:") :]] = number(value)
+        if (name == "gres/gpu" or name.startswith("gres/gpu:")) and number_or_none(value):
+            counts[name[len("gres/gpu:") :]] = number_or_none(value)
     total = counts.pop("", None)
     if sum(counts.values()) == (total or sum(counts.values())):
         total = None
@@ -208,13 +208,13 @@ def parse_node_details(text):
     """Return {name: NodeDetails} of `scontrol -o show node`. A number is None if it is not shown."""
     found = {}
     for record in _records(text, "NodeName"):
-        total, memory = number(record.get("CPUTot", "")), number(record.get("RealMemory", ""))
-        cpus = number(record.get("CPUEfctv", ""))
+        total, memory = number_or_none(record.get("CPUTot", "")), number_or_none(record.get("RealMemory", ""))
+        cpus = number_or_none(record.get("CPUEfctv", ""))
         if cpus is None and total is not None:  # before 22.05
-            reserved = number(record.get("CoreSpecCount", "")) or 0
-            cpus = total - reserved * (number(record.get("ThreadsPerCore", "")) or 1)
+            reserved = number_or_none(record.get("CoreSpecCount", "")) or 0
+            cpus = total - reserved * (number_or_none(record.get("ThreadsPerCore", "")) or 1)
         if memory is not None:
-            memory -= number(record.get("MemSpecLimit", "")) or 0
+            memory -= number_or_none(record.get("MemSpecLimit", "")) or 0
         found[record["NodeName"]] = NodeDetails(cpus, memory, gpus_of_tres(record.get("CfgTRES", "")))
     return found
 
@@ -250,7 +250,7 @@ def _is_in_item(host, item):
 def _is_in_ranges(text, ranges):
     for item in ranges.split(","):
         first, unused, last = item.partition("-")
-        bounds = number(first), number(last or first)
+        bounds = number_or_none(first), number_or_none(last or first)
         if None not in bounds and bounds[0] <= int(text) <= bounds[1] and len(text) >= len(first):
             return True
     return False

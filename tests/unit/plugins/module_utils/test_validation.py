@@ -26,8 +26,7 @@ SPEC = Spec(
         "granted": {"type": choice("asked", "auto")},
         "queue": {"type": text(re.compile(r"^[a-z]+\Z"), "lower-case letters")},
         "modules": {"type": list_of_texts(re.compile(r"^[a-z]+\Z"), "a list of names"), "default": []},
-    },
-    mutually_exclusive=[("queue", "modules")],
+    }
 )
 
 
@@ -84,7 +83,6 @@ def test_null_is_the_same_as_absent():
         ({"modules": "gcc"}, "site.RM.modules: 'gcc' is invalid; expected a list of names"),
         ({"queue": "x" * 999}, None),
         ({"queue": "X" * 999}, "site.RM.queue: '" + "X" * 116 + "... is invalid; expected lower-case letters"),
-        ({"queue": "a", "modules": ["b"]}, "site.RM: parameters are mutually exclusive: queue|modules"),
     ],
 )
 def test_an_error_names_the_path_the_value_and_the_expected_value(changes, problem):
@@ -101,9 +99,6 @@ def test_options_without_a_mapping_around_them_have_no_path():
     assert checked({"walltme": 5, "walltime": 60}, "")[1][0].startswith(
         "walltme: unknown key (did you mean 'walltime'?)"
     )
-    assert checked({"walltime": 60, "queue": "a", "modules": ["b"]}, "")[1] == [
-        "parameters are mutually exclusive: queue|modules"
-    ]
 
 
 def test_an_invalid_value_is_none_in_the_result_and_all_errors_are_reported():

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.site.cleanup import scratch_parents
+from ansible_collections.glidein.ops.plugins.module_utils.site.cleanup import is_of, scratch_parents
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import SiteDirectory
 from ansible_collections.glidein.ops.plugins.modules import site_cleanup
-from ansible_collections.glidein.ops.tests.unit.support.builders import run_module, site_options
+from ansible_collections.glidein.ops.tests.unit.support.builders import job, run_module, site_options
 
 CORE = job_name("glidein", "lab", "main", "core")
 GONE = job_name("glidein", "lab", "gone", "core")
@@ -31,7 +31,7 @@ def run(slurm, site_home, tmp_path):
     """Run the module for the deployed site `lab`, whose scratch directories are in tmp_path/scratch."""
 
     def runner(check=False, **changes):
-        options = site_options(site_home, scratch=str(tmp_path / "scratch"), patience=0)
+        options = site_options(site_home, scratch=str(tmp_path / "scratch"))
         return run_module(site_cleanup.main, {**options, **changes}, check, diff=True)
 
     return runner
@@ -115,6 +115,29 @@ def test_the_scratch_directory_of_a_glidein_that_may_run_stays(run, slurm, scrat
     assert folder.exists()
 
 
+@pytest.mark.parametrize(
+    "batch_id, job_id, submission, stays",
+    [
+        ("7", "7", "7", True),
+        ("71", "7", "7", False),
+        # a task of an array job of Slurm, Grid Engine or HTCondor, LSF, and PBS
+        ("7_1", "7_1", "7", True),
+        ("7_3", "7_1", "7", True),
+        ("71_3", "7_1", "7", False),
+        ("7.3", "7.1", "7", True),
+        ("71.3", "7.1", "7", False),
+        ("7[3]", "7[1]", "7", True),
+        ("71[3]", "7[1]", "7", False),
+        ("7[3].pbs", "7[3].pbs", "7[].pbs", True),
+        ("71[3].pbs", "7[3].pbs", "7[].pbs", False),
+        ("7.pbs", "7.pbs", "7.pbs", True),
+        ("7.pbs2", "7.pbs", "7.pbs", False),
+    ],
+)
+def test_scratch_belongs_to_the_job_with_its_id_or_to_the_array_of_its_task(batch_id, job_id, submission, stays):
+    assert is_of(batch_id, job(job_id, CORE)._replace(submission=submission)) is stays
+
+
 def test_links_and_other_names_stay(run, scratch, tmp_path, site_home):
     real = scratch("real")
     parent = tmp_path / "scratch"
@@ -164,9 +187,12 @@ def test_scratch_paths_that_only_compute_nodes_can_expand_are_skipped():
 
 def test_a_deployment_removes_versions_and_nothing_else(run, slurm, site_home, scratch):
     site = site_home / "lab"
-    for version, job in ((OLD, "4"), ("c" * 12, "6")):
+    for version, job_id in ((OLD, "4"), ("c" * 12, "6")):
         (site / version).mkdir()
-        lines = [{"event": "submitting", "id": "x", "job_name": CORE}, {"event": "submitted", "id": "x", "job_id": job}]
+        lines = [
+            {"event": "submitting", "id": "x", "job_name": CORE},
+            {"event": "submitted", "id": "x", "job_id": job_id},
+        ]
         (site / version / "submissions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     slurm.add("5", GONE)
     slurm.add("6_1", CORE, "RUNNING")
@@ -181,7 +207,8 @@ def test_a_deployment_removes_versions_and_nothing_else(run, slurm, site_home, s
     assert len(slurm.jobs()) == 2
 
 
-def test_while_another_run_is_at_work_nothing_is_removed(run, site_home):
+def test_while_another_run_is_at_work_nothing_is_removed(run, site_home, monkeypatch):
+    monkeypatch.setattr(site_cleanup, "PATIENCE_S", 0)
     (site_home / "lab" / OLD).mkdir()
     with SiteDirectory(str(site_home), "lab").lock():
         result = run()

@@ -28,7 +28,7 @@ def run(slurm, options):
     """Run the module for the deployed site `lab`, as the user ada."""
 
     def runner(check=False, **changes):
-        return run_module(site_drain.main, dict(options, **{"patience": 0, "by": "ada", **changes}), check, diff=True)
+        return run_module(site_drain.main, dict(options, **{"by": "ada", **changes}), check, diff=True)
 
     return runner
 
@@ -125,13 +125,14 @@ def test_a_site_that_is_not_deployed_cannot_be_drained(run, tmp_path):
 
 
 def test_a_drain_waits_for_the_cycle_that_changes_the_site(run, site_home, monkeypatch):
-    with SiteDirectory(str(site_home), "lab").lock():
+    with SiteDirectory(str(site_home), "lab").lock(), monkeypatch.context() as impatient:
+        impatient.setattr(site_drain, "PATIENCE_S", 0)
         assert "Another run is changing the glideins of lab now" in run()["msg"]
     with (site_home / "lab" / ".lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         # The other run ends while the drain waits.
         monkeypatch.setattr(time, "sleep", lambda _seconds: fcntl.flock(held, fcntl.LOCK_UN))
-        assert run(patience=600)["changed"]
+        assert run()["changed"]
 
 
 def test_a_damaged_file_stops_the_submission_with_a_reason(run, options, site_home):

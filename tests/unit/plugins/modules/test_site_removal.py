@@ -15,7 +15,7 @@ def run(slurm, site_home):
     """Run the module for the deployed site `lab`."""
 
     def runner(check=False, **changes):
-        return run_module(site_removal.main, {**site_options(site_home, patience=0), **changes}, check)
+        return run_module(site_removal.main, {**site_options(site_home), **changes}, check)
 
     return runner
 
@@ -23,7 +23,7 @@ def run(slurm, site_home):
 def test_queued_glideins_are_cancelled_and_the_directory_is_removed(run, slurm, site_home):
     slurm.add("1", CORE)
     slurm.add("2", OTHER)
-    result = run(patience=10)
+    result = run()
     assert result["changed"] and result["cancelled"] == ["1"]
     assert [name for _id, name, _state in slurm.jobs()] == [OTHER]
     assert not site_home.exists()
@@ -47,7 +47,7 @@ def test_the_directory_of_another_site_stays(run, site_home):
 def test_nothing_is_removed_while_a_glidein_runs(run, slurm, site_home):
     slurm.add("1", CORE)
     slurm.add("2", CORE, state="RUNNING", started="2026-11-20T12:01:00")
-    result = run(patience=10)
+    result = run()
     assert result["failed"]
     assert "1 running" in result["msg"] and "remove_cancel_running=true" in result["msg"]
     assert [each[0] for each in slurm.jobs()] == ["2"]
@@ -56,7 +56,7 @@ def test_nothing_is_removed_while_a_glidein_runs(run, slurm, site_home):
 
 def test_running_glideins_are_cancelled_on_request(run, slurm, site_home):
     slurm.add("2", CORE, state="RUNNING", started="2026-11-20T12:01:00")
-    result = run(cancel_running=True, patience=10)
+    result = run(cancel_running=True)
     assert result["cancelled"] == ["2"]
     assert slurm.jobs() == [] and not site_home.exists()
 

@@ -56,7 +56,7 @@ class Site:
         home = self.folder / "a home"
         home.mkdir(exist_ok=True)
         (home / "glidein.sh").write_text(glidein)
-        payload = dict(PAYLOAD, home=str(home), log_dir=str(self.log_dir), credential="", scratch="/tmp")  # noqa: S108
+        payload = PAYLOAD._replace(home=str(home), log_dir=str(self.log_dir), credential="", scratch="/tmp")  # noqa: S108
         path = home / "main.core.sh"
         path.write_text(batch_script(self.scheduler, site({"main": raw_entry(**changes)}), "main", "core", payload))
         path.chmod(0o700)

@@ -4,33 +4,21 @@
 """Tests of facts from invalid output of all batch systems: gaps and unknown values, never an error."""
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as sge
-from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
-from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
-from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
 from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts as slurm
-from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import FILTER, NOTICE
 from ansible_collections.glidein.ops.tests.unit.support.growth import hang_is_ended
-from ansible_collections.glidein.ops.tests.unit.support.recorded_site import NODES, RecordedSite, refused
+from ansible_collections.glidein.ops.tests.unit.support.recorded_site import NODES, SITES, RecordedSite, refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-SITES = {
-    "slurm": RecordedSite(slurm, "slurm_24.11.5_accounting.txt", "pilot"),
-    "slurm without accounts": RecordedSite(slurm, "slurm_24.11.5_reserved.txt"),
-    "pbspro": RecordedSite(pbspro, "openpbs_23.06.06_discovery.txt"),
-    "torque": RecordedSite(torque, "torque_6.1.3_discovery.txt"),
-    "sge": RecordedSite(sge, "gridengine_8.1.9_discovery.txt"),
-    "lsf": RecordedSite(lsf, "volclava_2.2_discovery.txt"),
-    "htcondor": RecordedSite(htcondor, "htcondor_23.9.6_discovery.txt"),
-}
+WITHOUT_ACCOUNTS = RecordedSite(slurm, "slurm_24.11.5_reserved.txt")
+ALL_SITES = {**SITES, "slurm without accounts": WITHOUT_ACCOUNTS}
 QUEUE_KEYS = """
 name problems default walltime_s whole_nodes node_groups max_queued max_running max_cpus max_gpus max_cpus_per_job
 max_nodes_per_job max_memory_per_cpu_mb max_memory_per_job_mb accounts parallel_environments qos sources
 """
 LIMITS = "max_array max_queued max_running grace_s memory_enforced memory_unit"
-every_site = pytest.mark.parametrize("site", SITES.values(), ids=list(SITES))
+every_site = pytest.mark.parametrize("site", ALL_SITES.values(), ids=list(ALL_SITES))
 
 
 def damaged(text, luck):

@@ -367,7 +367,7 @@ def test_states_of_nodes(states, usable):
             + [("9" * 5000, None)],
         ),
         (
-            slurm_output.size_mb,
+            slurm_output.size_mb_or_none,
             [("257000M", 257000), ("62.50G", 64000), ("1T", 2**20), ("512K", 0), ("7", 7), ("x", None)],
         ),
         (

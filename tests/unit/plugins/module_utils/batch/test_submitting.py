@@ -132,7 +132,7 @@ LOST = {
         refused("error: failed receiving gdi request response for mid=1\n"),
         refused("Unable to run job: Error reading answer list from qmaster\n"),
     ],
-    "pbspro": [refused("qsub: Premature end of message"), refused("", -9)],
+    "pbspro": [refused("qsub: Premature end of message")],
     "torque": [
         refused("qsub: submit error (End of File)"),
         refused("qsub: submit error (Connection to server timed out)", 15),
@@ -209,6 +209,14 @@ def submitting(kind, error):
 def test_a_lost_answer_means_that_the_outcome_is_unknown(kind, error):
     with pytest.raises(OutcomeUnknownError, match="not repeated in this cycle"):
         submitting(kind, error)
+
+
+# The last one is the exit status of a wrapper whose command was ended by SIGTERM.
+@every_system
+@pytest.mark.parametrize("rc", [-9, -15, 143])
+def test_after_a_signal_the_outcome_is_unknown(kind, rc):
+    with pytest.raises(OutcomeUnknownError, match="not repeated in this cycle"):
+        submitting(kind, refused("", rc))
 
 
 @outcomes(REFUSALS)

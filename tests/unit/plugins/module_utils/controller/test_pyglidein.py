@@ -18,6 +18,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.entries import normali
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
 from ansible_collections.glidein.ops.plugins.modules.pyglidein_config import run
+from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,12 +72,10 @@ def scripts(variables):
     assert unquoted_names(variables, variables["glidein_entries"]) == []
     site = normalise_site("glidein", variables["glidein_site"], variables["glidein_entries"])
     scheduler = make_scheduler(variables["glidein_scheduler"], {}, site["entries"])
-    payload = {"home": "/home/pilot/.glidein/x/1", "log_dir": "/log", "credential": "", "collector": "cm"}
-    payload.update(
+    payload = PAYLOAD._replace(
         scratch=variables.get("glidein_scratch", "/tmp"),  # noqa: S108
         environment=variables.get("glidein_environment", {}),
         modules=variables.get("glidein_modules", []),
-        condor_config={},
     )
     made = {}
     for name, options in site["entries"].items():

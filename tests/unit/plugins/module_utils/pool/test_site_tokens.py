@@ -120,6 +120,12 @@ def test_tokens_are_minted_once_and_removed_with_their_site(tokens):
     assert sorted(path.name for path in tokens.iterdir()) == [st.KEYS, "b"]
 
 
+def test_the_temporary_file_of_an_interrupted_run_is_no_site(tokens):
+    update(tokens, ["a"])
+    (tokens / ".a4k2j1x0").write_text("")
+    assert update(tokens, ["a"]) == {"changed": False, "minted": {}, "removed": []}
+
+
 def test_one_token_is_renewed_without_the_others(tokens):
     update(tokens, ["a", "b"])
     (tokens / "a").unlink()

@@ -252,7 +252,7 @@ def test_a_look_up_that_hangs_is_not_waited_for(monkeypatch):
         raise OSError("too late")
 
     monkeypatch.setattr(socket, "create_connection", hang)
-    assert environment.try_connections(["cm:9618"], 0.1) == [{"address": "cm:9618", "error": "no answer within 0 s"}]
+    assert environment.try_connections(["cm:9618"], 0.1) == [{"address": "cm:9618", "error": "no answer within 0.1 s"}]
     end.set()
 
 

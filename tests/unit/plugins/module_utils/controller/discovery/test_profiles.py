@@ -31,6 +31,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import (
     list_of_texts,
     text,
 )
+from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD
 from ansible_collections.glidein.ops.tests.unit.support.facts import account, environment, facts, group, queue
 
 yaml = pytest.importorskip("yaml", reason="the controller's Python has PyYAML, which ansible-core needs")
@@ -39,16 +40,6 @@ ROOT = pathlib.Path(__file__).parents[6]
 NAMES = profile_names()
 ENTRIES = [(name, entry) for name in NAMES for entry in load_profile(name)["entries"]]
 ACCOUNT = "abc123"
-PAYLOAD = {
-    "home": "/home/pilot/.glidein/site/1",
-    "log_dir": "/home/pilot/.glidein/site/log",
-    "credential": "/home/pilot/.glidein/site/credential",
-    "collector": "cm.example.org",
-    "scratch": "/tmp",  # noqa: S108
-    "environment": {},
-    "modules": [],
-    "condor_config": {},
-}
 
 # -- the profiles of the collection --------------------------------------------------------------------------------
 

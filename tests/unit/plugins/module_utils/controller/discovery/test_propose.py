@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the variables that are proposed for the facts of a login node: what no golden file shows.
 
-The golden files of test_host_vars.py show the proposals for four machines.
+The golden files of test_proposal.py show the proposals for four machines.
 """
 
 import pytest

@@ -4,7 +4,7 @@
 """Tests of removing a revoked site's ads and jobs from a pool."""
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
-from ansible_collections.glidein.ops.plugins.module_utils.pool import retirement
+from ansible_collections.glidein.ops.plugins.module_utils.pool import revoked_glideins
 
 A = "glidein-a@pool"
 MACHINE = "glidein_7@node"
@@ -12,8 +12,8 @@ MACHINE = "glidein_7@node"
 
 def test_jobs_are_found_by_the_startd_whichever_slot_they_run_in():
     lines = ["3.0 slot1_1@glidein_7@node", "3.1 slot1_2@glidein_8@node", "4.0 slot1@glidein_7@node", "5.0", ""]
-    assert retirement.jobs_on(lines, {MACHINE}) == ["3.0", "4.0"]
-    assert retirement.jobs_on(["6.0 slot1@host.example"], {"host.example"}) == ["6.0"]
+    assert revoked_glideins.jobs_on(lines, {MACHINE}) == ["3.0", "4.0"]
+    assert revoked_glideins.jobs_on(["6.0 slot1@host.example"], {"host.example"}) == ["6.0"]
 
 
 class Pool:
@@ -56,7 +56,7 @@ class Pool:
             raise CommandError("condor_off: does not answer", argv)
         assert argv[0] == "condor_advertise"
         assert A in stdin
-        for what, (_option, command, target) in retirement.ADS.items():
+        for what, (_option, command, target) in revoked_glideins.ADS.items():
             if (argv[2], 'TargetType = "%s"' % target) == (command, stdin.splitlines()[1]):
                 self.ads[what] = []
         return ""
@@ -65,7 +65,7 @@ class Pool:
         self.now += seconds
 
     def retire(self, grace_s=60, known=()):
-        retiring = retirement.Retirement(self.run, A, known, clock=lambda: self.now, pause=self.pause)
+        retiring = revoked_glideins.RevokedGlideins(self.run, A, known, clock=lambda: self.now, pause=self.pause)
         retiring.act(grace_s)
         return retiring.report()
 
@@ -81,7 +81,7 @@ def test_ads_go_and_jobs_go_back_even_when_the_machine_does_not_answer():
 def test_a_job_that_does_not_vacate_is_taken_away_after_the_grace():
     pool = Pool(["3.0"], obeys=None)
     assert pool.retire(grace_s=20)["errors"] == []
-    assert 20 < pool.now < 20 + retirement.LAST_S
+    assert 20 < pool.now < 20 + revoked_glideins.LAST_S
 
 
 def test_an_ad_that_stays_is_an_error_that_names_it():

@@ -83,7 +83,7 @@ def jobs_on(lines, machines):
     return [pair[0] for pair in pairs if len(pair) == 2 and startd_of(pair[1].strip()) in machines]
 
 
-class Retirement:
+class RevokedGlideins:
     """Removes what the machines of one identity have in the pool."""
 
     def __init__(self, run, identity, known, clock=time.monotonic, pause=time.sleep):
