@@ -144,8 +144,8 @@ run_step() {
   end_with 34 "$2 took longer than $1 s: this node, or a server that it needs, does not respond"
 }
 
-# try_step SECONDS FUNCTION: run an optional step. Return false if it takes longer or is killed. If the step calls end_with,
-# the glidein ends.
+# try_step SECONDS FUNCTION: run an optional step. Return false if it takes longer or is killed, with its status in `status`.
+# If the step calls end_with, the glidein ends.
 try_step() {
   run_limited "$1" step_body "$2"
   status=$?

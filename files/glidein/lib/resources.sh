@@ -187,7 +187,8 @@ unset_gpu_variables() {
   [ "$GLIDEIN_GPUS" -eq 0 ] || unset $NVIDIA_VARIABLES $AMD_VARIABLES
 }
 
-# discover_gpus: store the output of condor_gpu_discovery in `output` and the number of GPUs in `found`.
+# discover_gpus: store the output of condor_gpu_discovery in `output`, its status in `discovered`, and the number of GPUs in
+# `found`.
 discover_gpus() {
   # shellcheck disable=SC2086 # arguments
   run_limited "$DISCOVERY_S" run_condor libexec/condor_gpu_discovery $GPU_ARGUMENTS >"$SCRATCH/tmp/gpus.out" 2>&1
