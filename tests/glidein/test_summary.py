@@ -27,7 +27,7 @@ def run(shell, tmp_path, script):
 exec 2>&1; LC_ALL=C; export LC_ALL; unset NAME
 for part in run limits settings scratch logs summary; do . "$0/$part.sh"; done
 SCRATCH='{tmp_path}'; GLIDEIN_CPUS=4; STARTED_AT=100
-GLIDEIN_SITE=s GLIDEIN_ENTRY=e GLIDEIN_SHAPE=h GLIDEIN_BATCH_ID='1.x' GLIDEIN_LOG_DIR=-
+GLIDEIN_DEPLOYMENT=d GLIDEIN_SITE=s GLIDEIN_ENTRY=e GLIDEIN_SHAPE=h GLIDEIN_BATCH_ID='1.x' GLIDEIN_LOG_DIR=-
 REGISTERED_AT=
 told() {{ echo "$JOBS $JOBS_FAILED $BUSY_CORE_S $FAST_FAILURES"; }}
 """

@@ -163,7 +163,7 @@ leftovers() {
 STALE_S=3600 # a glidein of an earlier boot is stale if its state file is older than this
 # The variables in the state file, and the kinds of their values (settings.sh). The owner comes first.
 STATE=" OWNER_HOST:text OWNER_BOOT:text OWNER_SPACE:text OWNER_PID:0 OWNER_START:0 OWNER_GUARD:0 OWNER_GUARD_START:0 \
-OWNER_MASTER:0 OWNER_MASTER_START:0 SEEN_AT:0 GLIDEIN_SITE:name GLIDEIN_ENTRY:name \
+OWNER_MASTER:0 OWNER_MASTER_START:0 SEEN_AT:0 GLIDEIN_DEPLOYMENT:name GLIDEIN_SITE:name GLIDEIN_ENTRY:name \
 GLIDEIN_SHAPE:name GLIDEIN_BATCH_ID:text NAME:name GLIDEIN_LOG_DIR:log_dir GLIDEIN_CPUS:0 STARTED_AT:0 REGISTERED_AT:0 \
 COUNTED_BYTES:0 JOBS:0 JOBS_FAILED:0 BUSY_CORE_S:0 "
 
