@@ -44,8 +44,9 @@ test: ## for each change: `make check`, and the main job from deploy to remove i
 test-all: ## everything, for a release; continues on the same commit (PARTS='...' for some)
 	@$(RUN) --resume $(or $(PARTS),all)
 
-release-check: ## import, installation and use of the archive, site, changelog, licenses
-	@$(RUN) galaxy-importer installed docs changelog release reuse
+release-check: ## import of the archive, its installation and the demo with it, site, changelog, licenses
+	@$(RUN) lab galaxy-importer docs changelog release reuse
+	@$(PREPARE) exec python tests/checks/installed.py demo
 
 # SCENARIO=sites: one scenario. TEST=sites/test_sge.py: one file, in the lab that is running or is started for it.
 test-e2e: ## all end-to-end scenarios; SCENARIO=sites for one, TEST=FILE for one file

@@ -25,27 +25,22 @@ PATH="${PATH:-/usr/bin:/bin}:/usr/bin:/bin:/usr/sbin:/sbin"
 export PATH
 : "${NODE_REPORT_ADDRESSES:=}" "${NODE_REPORT_CVMFS:=}" "${NODE_REPORT_SCRATCH:=}" "${NODE_REPORT_ROOT:=}"
 
-# Variables in which batch systems and sites name a job's scratch directory. scratch.sh unsets SCRATCH.
+# Variables in which batch systems and sites name a job's scratch directory.
 SCRATCH_VARIABLES="TMPDIR SLURM_TMPDIR SLURM_JOBTMP PBS_JOBFS JOBFS LOCAL LOCALTMP LOCAL_SCRATCH LOCALSCRATCH LSCRATCH \
 SCRATCHDIR SCRATCH_LOCAL SCRATCH TMP _CONDOR_SCRATCH_DIR"
 # Directories that are often local disks of nodes.
 SCRATCH_DIRECTORIES="/tmp /var/tmp /local /scratch/local /localscratch /local_scratch /scratch"
-scratch_of_variables=$(for variable in $SCRATCH_VARIABLES; do
-  eval "value=\${$variable-}"
-  [ -z "$value" ] || printf '%s %s\n' "$variable" "$value"
-done)
 
 # The functions of the glidein. In a batch job, the files' contents are in the places of the next lines.
-# shellcheck source=../glidein/lib/run.sh
-. "$NODE_REPORT_PAYLOAD/lib/run.sh"
-# shellcheck source=../glidein/lib/resources.sh
-. "$NODE_REPORT_PAYLOAD/lib/resources.sh"
-# shellcheck source=../glidein/lib/scratch.sh
-. "$NODE_REPORT_PAYLOAD/lib/scratch.sh"
-# shellcheck source=../glidein/lib/node.sh
-. "$NODE_REPORT_PAYLOAD/lib/node.sh"
+# shellcheck source=../glidein/lib/limits.sh
+. "$NODE_REPORT_PAYLOAD/lib/limits.sh"
+# shellcheck source=../glidein/lib/machine.sh
+. "$NODE_REPORT_PAYLOAD/lib/machine.sh"
 
+# shellcheck disable=SC2034 # for limits.sh: no signal ends a part
+SIGNAL=
 PART_S=20       # time limit of a part
+GPUS_S=60       # time limit for the GPUs: drivers are slow
 CONNECTION_S=15 # time limit of a connection
 
 # connect HOST:PORT: try a connection, as the check `endpoint` does. (In a subshell: the check ends its shell.)
@@ -118,6 +113,14 @@ file_system() {
     END { print type }' /proc/self/mounts 2>/dev/null
 }
 
+# scratch_of_variables: print a line VARIABLE DIRECTORY for each of SCRATCH_VARIABLES that is set.
+scratch_of_variables() {
+  for variable in $SCRATCH_VARIABLES; do
+    eval "value=\${$variable-}"
+    [ -z "$value" ] || printf '%s %s\n' "$variable" "$value"
+  done
+}
+
 report_all_scratch() {
   seen="
 "
@@ -130,7 +133,7 @@ $directory
 "
     part "$PART_S" "scratch directory $directory" report_scratch "$variable" "$directory" </dev/null
   done <<CANDIDATES
-$scratch_of_variables
+$(scratch_of_variables)
 - $NODE_REPORT_SCRATCH
 $(for directory in $SCRATCH_DIRECTORIES; do echo "- $directory"; done)
 CANDIDATES
@@ -268,8 +271,8 @@ microarchitecture() {
 part "$PART_S" system report_system
 part "$PART_S" "cores and memory" report_resources
 report_all_scratch
-part "$DISCOVERY_S" GPUs report_gpus
-part "$CVMFS_S" CVMFS report_cvmfs
+part "$GPUS_S" GPUs report_gpus
+part "$PART_S" CVMFS report_cvmfs
 part "$PART_S" attributes report_attributes
 report_connections
 fact end 0

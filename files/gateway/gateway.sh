@@ -7,10 +7,8 @@
 #
 #   gateway run                   runs the gateway in the foreground
 #   gateway keep                  the same, unless it runs already: for cron
-#   gateway install SUPERVISOR    starts it and keeps it alive by systemd, cron, or auto; prints "changed" if it does
 #   gateway restart               ends the daemons; what keeps it alive starts them again
-#   gateway stop REASON           stops it until the next install; status prints the reason
-#   gateway uninstall             stops it, and removes the unit or the cron job
+#   gateway stop REASON           stops it until the next run of the playbook; status prints the reason
 #   gateway unpack NAME FILE      makes the HTCondor in a tarball the current release
 #   gateway token LIFE BEFORE     renews the submitters' token if it expires in less than BEFORE seconds
 #   gateway renew LIFE BEFORE     stores the token towards the pool from standard input, renews the submitters' token as
@@ -39,10 +37,6 @@ dir=$(cd "$(dirname "$0")" && pwd) || exit 1
 name=$(sed -n 's/^GLIDEIN_Site = "\(.*\)"$/\1/p' "$dir/condor_config" 2>/dev/null)
 # Whether there is no schedd on the login node.
 grep -q '^# BY_SSH$' "$dir/condor_config" 2>/dev/null && by_ssh=true || by_ssh=false
-unit="glidein-gateway-$(basename "$dir").service"
-units="${XDG_CONFIG_HOME:-$HOME/.config}/systemd/user"
-# Exists if a gateway has enabled lingering.
-lingers="$units/glidein-gateway-linger"
 user=$(id -un)
 
 fail() {
@@ -95,11 +89,11 @@ run() {
     end_processes
     blah_settings
     mkdir -p "$dir/local/log" "$dir/local/spool" "$dir/local/lock" "$dir/local/run" "$dir/local/execute"
-    clean CONDOR_CONFIG="$dir/condor_config" "$dir/release/sbin/condor_master" -f
+    exec_clean CONDOR_CONFIG="$dir/condor_config" "$dir/release/sbin/condor_master" -f
 }
 
 # Become a program with a clean environment, which the batch system could pass on to the pilots.
-clean() {
+exec_clean() {
     path=$(sed -n 's/^# PATH=//p' "$dir/condor_config")
     # GLIDEIN_GATEWAY marks the gateway's processes.
     exec env -i HOME="$HOME" USER="$user" LOGNAME="$user" LANG=C PATH="$path" GLIDEIN_GATEWAY="$dir" \
@@ -108,12 +102,12 @@ clean() {
 
 blahpd() {
     blah_settings
-    clean BLAHPD_LOCATION="$dir/release" GLITE_LOCATION="$dir/release" "$dir/release/bin/blahpd"
+    exec_clean BLAHPD_LOCATION="$dir/release" GLITE_LOCATION="$dir/release" "$dir/release/bin/blahpd"
 }
 
 ft_gahp() {
     mkdir -p "$dir/sandbox" "$dir/local/log"
-    clean CONDOR_CONFIG="$dir/condor_config" "$dir/release/sbin/condor_ft-gahp" -f
+    exec_clean CONDOR_CONFIG="$dir/condor_config" "$dir/release/sbin/condor_ft-gahp" -f
 }
 
 # The commands are those of HTCondor's remote_gahp.
@@ -131,178 +125,32 @@ ssh_command() {
     esac
 }
 
-# wait: how many seconds it waits for the end of the gateway that runs.
+# $1: for how many seconds to wait for the end of the gateway that runs.
 keep() {
     [ ! -e "$dir/stopped" ] || return 0
-    wait=$1
     # In a session of its own. flock closes the file in the daemons, so that the lock ends with the master.
     cd / || exit 1
-    setsid flock -w "$wait" -o "$dir/lock" "$dir/gateway" run </dev/null >>"$dir/gateway.log" 2>&1 &
-}
-
-user_systemd() {
-    XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR:-/run/user/$(id -u)}
-    export XDG_RUNTIME_DIR
-    systemctl --user "$@" 2>/dev/null
-}
-
-has_systemd() {
-    [ -e "/var/lib/systemd/linger/$user" ] && user_systemd show-environment >/dev/null
-}
-
-# Have systemd run the user's services without a login, where that is allowed.
-linger() {
-    has_systemd && return
-    loginctl --no-ask-password enable-linger 2>/dev/null || return
-    mkdir -p "$units" && : >"$lingers"
-    tries=0
-    until has_systemd; do
-        [ $tries -lt 10 ] || break
-        sleep 0.5
-        tries=$((tries + 1))
-    done
-    has_systemd || unlinger
-}
-
-# Undo that, unless another gateway of the user needs it. Remove the directories that only the units needed.
-unlinger() {
-    if [ -e "$lingers" ] && ! ls "$units"/glidein-gateway-*.service >/dev/null 2>&1; then
-        loginctl --no-ask-password disable-linger 2>/dev/null
-        rm -f "$lingers"
-    fi
-    parent=$(dirname "$units")
-    rmdir "$units/default.target.wants" "$units" "$parent" "$(dirname "$parent")" 2>/dev/null
-    return 0
-}
-
-unit_text() {
-    cat <<END
-[Unit]
-Description=Gateway of the site $name (glidein.ops)
-ConditionPathExists=!$dir/stopped
-StartLimitIntervalSec=0
-
-[Service]
-ExecStart=$dir/gateway run
-Restart=always
-RestartSec=5
-KillMode=mixed
-TimeoutStopSec=60
-
-[Install]
-WantedBy=default.target
-END
-}
-
-cron_lines() {
-    echo "@reboot $dir/gateway keep"
-    echo "* * * * * $dir/gateway keep"
-}
-
-has_cron() {
-    command -v crontab >/dev/null 2>&1 && crontab -l 2>/dev/null | grep -qF " $dir/gateway keep"
-}
-
-others_cron_lines() {
-    crontab -l 2>/dev/null | grep -vF " $dir/gateway keep"
-}
-
-install_cron() {
-    if [ "$(crontab -l 2>/dev/null | grep -F " $dir/gateway keep")" != "$(cron_lines)" ]; then
-        { others_cron_lines; cron_lines; } | crontab - || fail "the cron job cannot be installed"
-        echo changed
-    fi
-    if [ -z "$(processes)" ]; then
-        keep 5
-        echo changed
-    fi
-}
-
-install_unit() {
-    if [ "$(cat "$units/$unit" 2>/dev/null)" != "$(unit_text)" ]; then
-        mkdir -p "$units"
-        unit_text >"$units/$unit"
-        user_systemd daemon-reload
-        echo changed
-    fi
-    if ! user_systemd is-active --quiet "$unit" || ! user_systemd is-enabled --quiet "$unit"; then
-        user_systemd enable --now "$unit" || fail "$unit cannot be started: systemctl --user status $unit"
-        echo changed
-    fi
-}
-
-remove_cron() {
-    has_cron || return 0
-    if [ -n "$(others_cron_lines)" ]; then
-        others_cron_lines | crontab -
-    else
-        crontab -r
-    fi
-}
-
-remove_unit() {
-    [ -e "$units/$unit" ] || return 0
-    user_systemd disable --now "$unit"
-    rm -f "$units/$unit"
-    user_systemd daemon-reload
-    unlinger
-}
-
-supervise() {
-    rm -f "$dir/stopped"
-    case $1 in
-    auto)
-        linger
-        if has_systemd; then
-            supervise systemd
-        else
-            supervise cron
-        fi
-        ;;
-    systemd)
-        linger
-        has_systemd || fail "systemd does not run services of $user without a login: ask the administrator for" \
-            "'loginctl enable-linger $user', or use cron"
-        remove_cron
-        install_unit
-        ;;
-    cron)
-        command -v crontab >/dev/null 2>&1 || fail "no crontab, and no systemd that runs services of $user without a" \
-            "login: nothing can keep the gateway alive. Ask the administrator for 'loginctl enable-linger $user'"
-        remove_unit
-        install_cron
-        ;;
-    *) fail "supervisor '$1' is invalid; expected auto, systemd or cron" ;;
-    esac
+    setsid flock -w "$1" -o "$dir/lock" "$dir/gateway" run </dev/null >>"$dir/gateway.log" 2>&1 &
 }
 
 supervisor() {
-    if [ -e "$units/$unit" ]; then
+    if [ -e "$HOME/.config/systemd/user/glidein-gateway-$(basename "$dir").service" ]; then
         echo systemd
-    elif has_cron; then
-        echo cron
     else
-        echo none
+        echo cron
     fi
 }
 
+# systemd starts the gateway again by itself.
 restart() {
-    if [ "$(supervisor)" = systemd ]; then
-        user_systemd restart "$unit" || fail "$unit cannot be restarted: systemctl --user status $unit"
-    else
-        end_processes
-        keep 10
-    fi
+    end_processes
+    [ "$(supervisor)" = systemd ] || keep 10
 }
 
 # Neither systemd nor cron starts a gateway that has the file `stopped`.
 stop() {
     printf "%s\n" "$1" >"$dir/stopped"
-    if [ "$(supervisor)" = systemd ]; then
-        user_systemd stop "$unit"
-    else
-        end_processes
-    fi
+    end_processes
 }
 
 unpack() {
@@ -564,14 +412,8 @@ route() {
 case ${1:-} in
 run) run ;;
 keep) keep 0 ;;
-install) supervise "${2:?}" ;;
 restart) restart ;;
 stop) stop "${2:?}" ;;
-uninstall)
-    remove_unit
-    remove_cron
-    end_processes
-    ;;
 unpack) unpack "${2:?}" "${3:?}" ;;
 token) token "${2:?}" "${3:?}" ;;
 renew) renew "${2:?}" "${3:?}" ;;
@@ -591,7 +433,7 @@ ssh) ssh_command ;;
 blahpd) blahpd ;;
 ft-gahp) ft_gahp ;;
 *)
-    fail "expected run, keep, install, restart, stop, uninstall, unpack, token, renew, status, attributes, unfinished," \
-        "cancel, check, route, ssh, blahpd or ft-gahp"
+    fail "expected run, keep, restart, stop, unpack, token, renew, status, attributes, unfinished, cancel, check," \
+        "route, ssh, blahpd or ft-gahp"
     ;;
 esac

@@ -4,8 +4,8 @@
 # A glidein: a batch job that starts an HTCondor startd on this node. The startd joins a pool and runs the pool's jobs.
 #
 # The glidein writes only to a scratch directory in GLIDEIN_SCRATCH, which it removes at its end, and to GLIDEIN_LOG_DIR. It
-# listens on one unprivileged port and connects only to the pool. lib/settings.sh has its settings, docs/glidein.md its exit
-# statuses. It needs sh, tar, gzip and sha256sum.
+# listens on one unprivileged port. It connects to the pool, and to the servers of the tarball, the image and the logs if the
+# settings name them. lib/settings.sh has the settings, docs/glidein.md the exit statuses. It needs sh, tar, gzip and sha256sum.
 
 set -u
 umask 077
@@ -20,7 +20,7 @@ case $0 in
 */*) PAYLOAD=$(cd "${0%/*}" && pwd) ;;
 *) PAYLOAD=$(pwd) ;;
 esac
-for part in run settings resources scratch node install configure daemons logs summary; do
+for part in run limits settings machine resources scratch node install configure daemons logs summary; do
   if [ ! -r "$PAYLOAD/lib/$part.sh" ]; then
     echo "glidein: $PAYLOAD/lib/$part.sh is missing: deploy the site again (exit status 11)"
     exit 11

@@ -53,7 +53,7 @@ options:
     default: true
 """
 
-EXAMPLES = "\n# See roles/tarball/tasks/main.yml\n"
+EXAMPLES = "\n# See roles/tarball/tasks/tokens.yml\n"
 
 RETURN = r"""
 minted:

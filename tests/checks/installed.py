@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Use the collection's archive as a new user does: in an empty virtual environment, with a home of Ansible of its own.
 
-Only ansible-core and the archive's requirements.txt are installed there, from the package index. What the demo needs
-beside that is real hosts: `make demo` runs its playbooks from the same archive.
+Only ansible-core and the archive's requirements.txt are installed there, from the package index. With the argument
+`demo`, the demo then runs its playbooks from there, in the lab that is running.
 """
 
 import os
@@ -17,12 +17,16 @@ from pathlib import Path
 
 from galaxy_importer import archive
 
+ROOT = Path(__file__).resolve().parents[2]
 # No host of the example inventory exists. `status` reads each queue on this machine, and shows why it is unknown.
 LOCAL = ["-e", "ansible_connection=local", "-e", "ansible_ssh_args=", "-e", "glidein_demand_url=http://127.0.0.1:1"]
 
 
 def use(empty):
-    """Install the archive in an empty directory, and use it from there. Raise CalledProcessError if a command fails."""
+    """Install the archive in an empty directory, and use it from there; return the environment of its commands.
+
+    Raise CalledProcessError if a command fails.
+    """
     home, bin_directory = empty / "home", empty / "venv" / "bin"
     env = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "PYTHON"))}
     env.update(ANSIBLE_HOME=str(home), LC_ALL="C.UTF-8", PATH=f"{bin_directory}:{os.defpath}")
@@ -50,8 +54,11 @@ def use(empty):
     assert "PSC-Bridges  RM       node" in shown, "status does not show the entries of the example inventory"
     run("pip", "install", "--quiet", collection / "files" / "demand_server")
     run("glidein-demand", "check", "--config", "/dev/null")
+    return dict(env, ANSIBLE_COLLECTIONS_PATH=str(home / "collections"), ANSIBLE_CONFIG=str(ROOT / "ansible.cfg"))
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        use(Path(folder))
+        environment = use(Path(folder))
+        if sys.argv[1:] == ["demo"]:
+            subprocess.run([sys.executable, str(ROOT / "tests" / "demo.py")], env=environment, check=True)

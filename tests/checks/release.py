@@ -60,13 +60,10 @@ def changelog_problems(root, repository):
     """Return the problems of the fragments before the first release, and of a release with the made-up address."""
     if (root / "changelogs" / "changelog.yaml").exists():
         return [f"galaxy.yml: repository is still {PLACEHOLDER}"] if repository == PLACEHOLDER else []
-    problems = []
-    for path in sorted((root / "changelogs" / "fragments").glob("*.yml")):
-        found = sorted(COMPARING & set(yaml.safe_load(path.read_text(encoding="utf-8"))))
-        problems += [
-            f"{path.name}: {section} before the first release, which has nothing to compare with" for section in found
-        ]
-    return problems
+    first, *others = sorted((root / "changelogs" / "fragments").glob("*.yml"))
+    problems = [f"{path.name}: write it to {first.name}, the only file before the first release" for path in others]
+    found = sorted(COMPARING & set(yaml.safe_load(first.read_text(encoding="utf-8"))))
+    return problems + [f"{first.name}: {section}: the first release has nothing to compare with" for section in found]
 
 
 def check(root, write=False):

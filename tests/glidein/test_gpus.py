@@ -38,7 +38,8 @@ NVIDIA = "CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES"
 
 def lib(shell, script, **environment):
     environment["PATH"] = "/usr/bin:/bin"
-    done = run_lib(shell, '. "$0/run.sh"; . "$0/resources.sh"; . "$0/install.sh"; ' + script, env=environment)
+    text = 'for part in run limits machine resources install; do . "$0/$part.sh"; done; ' + script
+    done = run_lib(shell, text, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -23,7 +23,7 @@ SETTINGS = {
 
 def made(scratch, shell, **settings):
     """Return the output of config_jobs, which writes the wrapper into the scratch directory."""
-    script = ". files/glidein/lib/resources.sh; . files/glidein/lib/configure.sh; config_jobs"
+    script = ". files/glidein/lib/configure.sh; config_jobs"
     return subprocess.check_output(
         [*SHELLS[shell], "-u", "-c", script], cwd=ROOT, env={"SCRATCH": str(scratch), **SETTINGS, **settings}, text=True
     )

@@ -194,7 +194,7 @@ def test_a_server_that_does_not_respond_does_not_keep_the_glidein(site, bucket, 
 
 
 def lib(shell, script, directory):
-    text = '. "$0/run.sh"; . "$0/logs.sh"; SCRATCH=$1; ' + script
+    text = '. "$0/run.sh"; . "$0/limits.sh"; . "$0/logs.sh"; SCRATCH=$1; ' + script
     done = run_lib(shell, text, directory)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()

@@ -52,7 +52,8 @@ exec "$@"
 
 
 def lib(shell, script, *arguments):
-    done = run_lib(shell, '. "$0/run.sh"; . "$0/node.sh"; ' + script, *arguments)
+    text = 'for part in run limits machine node configure; do . "$0/$part.sh"; done; ' + script
+    done = run_lib(shell, text, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

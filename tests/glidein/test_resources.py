@@ -29,7 +29,7 @@ def granted(shell, path, ad=AD, how="machine_ad", overhead_mb=0):
     """Return the settings after apply_granted, and its log lines."""
     if ad is not None:
         path.write_text(ad)
-    script = '. "$0/run.sh"; . "$0/settings.sh"; . "$0/resources.sh"; apply_granted; '
+    script = '. "$0/run.sh"; . "$0/settings.sh"; . "$0/machine.sh"; . "$0/resources.sh"; apply_granted; '
     script += 'echo "= $GLIDEIN_CPUS $GLIDEIN_MEMORY_MB $GLIDEIN_DISK_MB $GLIDEIN_GPUS"'
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
@@ -114,7 +114,7 @@ def from_node(shell, root, *trees, how="auto", overhead_mb=0):
     for name, text in {key: value for tree in trees for key, value in tree.items()}.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(str(text).rstrip("\n") + "\n")
-    script = '. "$0/run.sh"; . "$0/resources.sh"; apply_node_limits "$1" >/dev/null; '
+    script = '. "$0/run.sh"; . "$0/machine.sh"; . "$0/resources.sh"; apply_node_limits "$1" >/dev/null; '
     script += 'echo "$GLIDEIN_CPUS $GLIDEIN_MEMORY_MB"'
     environment = {"GLIDEIN_" + key: str(value) for key, value in ASKED.items()}
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_GRANTED=how, GLIDEIN_MEMORY_OVERHEAD_MB=str(overhead_mb))
@@ -227,7 +227,7 @@ def test_a_node_without_information(shell, tmp_path):
 
 def test_the_machine_that_runs_the_tests(shell, tmp_path):
     """Assert at most the values of os.sched_getaffinity and MemTotal."""
-    script = '. "$0/resources.sh"; echo "$(cpus_granted "") $(cpus_of_node "") $(memory_of_node_mb "")"'
+    script = '. "$0/machine.sh"; echo "$(cpus_granted "") $(cpus_of_node "") $(memory_of_node_mb "")"'
     cpus, of_node, memory_mb = map(int, run_lib(shell, script).stdout.split())
     assert 1 <= cpus <= len(os.sched_getaffinity(0)) <= of_node
     assert 0 < memory_mb < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB

@@ -118,7 +118,7 @@ FILE_UNIT = {"dash": 512, "busybox": 512, "bash": 1024}  # bytes, of `ulimit -f`
     ],
 )
 def test_the_reason_of_a_failure_names_the_signal_and_the_limit_and_is_never_empty(shell, status, output, why):
-    script = f'ulimit -f {4194304 // FILE_UNIT[shell]}; ulimit -t 50; . "$0/run.sh"; failure_of "$@"'
+    script = f'ulimit -f {4194304 // FILE_UNIT[shell]}; ulimit -t 50; . "$0/limits.sh"; failure_of "$@"'
     assert run_lib(shell, script, status, output).stdout.rstrip() == why
 
 
@@ -258,7 +258,7 @@ def test_a_download_is_tried_again(site, web, any_shell):
 
 def test_a_command_is_repeated_with_growing_pauses_and_keeps_its_status(shell):
     script = """
-        . "$0/run.sh"
+        . "$0/limits.sh"
         sleep() { printf 'sleep %s ' "$1"; }
         fail() { printf 'try '; return 22; }
         retry 5 fail; echo "$?"

@@ -195,7 +195,7 @@ def test_after_a_signal_nothing_more_is_awaited(shell, tmp_path):
 
 
 def lib(shell, script, *arguments, **environment):
-    text = 'for part in run scratch install configure daemons; do . "$0/$part.sh"; done; ' + script
+    text = 'for part in run limits machine scratch install configure daemons; do . "$0/$part.sh"; done; ' + script
     environment.update(PATH="/usr/bin:/bin", GLIDEIN_CONDOR_CONFIG="")
     done = run_lib(shell, text, *arguments, env=environment)
     assert done.returncode == 0, done.stderr

@@ -3,6 +3,8 @@
 # shellcheck shell=sh
 # The HTCondor configuration of this glidein, in one file.
 
+NO_GPU=10000 # HTCondor's number for a missing device
+
 # configure: determine what the configuration needs, and write it.
 configure() {
   find_gpus
@@ -30,6 +32,18 @@ copy_files() {
     { cp "$PAYLOAD/job_wrapper" "$SCRATCH/job_wrapper_of_site" && chmod 700 "$SCRATCH/job_wrapper_of_site"; } 2>/dev/null ||
       end_with 11 "$PAYLOAD/job_wrapper cannot be copied to $SCRATCH"
   fi
+}
+
+# copy_checks: copy the checks, because the payload may be replaced while this glidein runs.
+copy_checks() {
+  [ -n "$GLIDEIN_CHECKS" ] || return 0
+  mkdir "$SCRATCH/checks" || end_with 13 "the directory $SCRATCH/checks cannot be made"
+  while read -r check _; do
+    { cp "$PAYLOAD/checks/$check" "$SCRATCH/checks/$check" && chmod 700 "$SCRATCH/checks/$check"; } 2>/dev/null ||
+      end_with 11 "$PAYLOAD/checks/$check, of GLIDEIN_CHECKS, is missing or cannot be read: deploy the site again"
+  done <<CHECKS
+$GLIDEIN_CHECKS
+CHECKS
 }
 
 write_config() {
@@ -254,6 +268,22 @@ CONFIG
   config_gpus
 }
 
+# config_gpus: print the part of condor_config for GPUs. Jobs that request no GPU see none.
+config_gpus() {
+  echo "STARTD_DETECT_GPUS ="
+  [ "$GLIDEIN_GPUS" -gt 0 ] || return 0
+  cat <<CONFIG
+# (quoted because the path may have blanks, which STARTD_DETECT_GPUS does not support)
+MACHINE_RESOURCE_INVENTORY_GPUs = "'\$(LIBEXEC)/condor_gpu_discovery' $GPU_ARGUMENTS"
+ENVIRONMENT_VALUE_FOR_UnAssignedGPUs = $NO_GPU
+CONFIG
+  if [ -n "$AMD" ]; then
+    echo 'ENVIRONMENT_FOR_AssignedGPUs = ROCR_VISIBLE_DEVICES=/(GPU|CUDA|OCL|HIP)//'
+  else
+    echo 'ENVIRONMENT_FOR_AssignedGPUs = GPU_DEVICE_ORDINAL=/(CUDA|OCL)//  CUDA_VISIBLE_DEVICES=/CUDA//'
+  fi
+}
+
 config_policy() {
   cat <<CONFIG
 
@@ -284,6 +314,31 @@ $(config_holds)
 CONFIG
 }
 
+# required_checks: print the part of START that the required checks must fulfil.
+required_checks() {
+  for check in $GLIDEIN_REQUIRE_CHECKS; do
+    printf ' && (MY.GLIDEIN_Resource_%s =?= True)' "$check"
+  done
+}
+
+# config_holds: print the part of condor_config that holds jobs.
+config_holds() {
+  cat <<CONFIG
+# Jobs that are held because the disk is full. glidein.sh adds their ids.
+GLIDEIN_DISK_JOBS =
+GLIDEIN_HOLD_FOR_DISK = (stringListMember(strcat(TARGET.GlobalJobId, "/", string(TARGET.NumShadowStarts)), \\
+  "\$(GLIDEIN_DISK_JOBS)", ",") =?= True)
+PREEMPT = \$(GLIDEIN_HOLD_FOR_DISK)
+WANT_HOLD = \$(GLIDEIN_HOLD_FOR_DISK)
+WANT_HOLD_REASON = strcat("The disk of the glidein is full, and the job uses more disk than its slot has. ", \\
+  "The slot of the job has ", string(MY.Disk / 1024), " MB: request more disk.")
+# (the number that HTCondor's own policy uses)
+WANT_HOLD_SUBCODE = 104
+# A job that uses more memory than its slot has is held because "memory usage exceeded request_memory", with subcode 102.
+use POLICY : Hold_If_Memory_Exceeded
+CONFIG
+}
+
 # rank_of_jobs: print the rank as a ClassAd expression. The default is from -1 to 0. An expression of the entry counts as 0 if
 # its value is not a number. A job uses the memory well if it requests at least the share of its cores.
 rank_of_jobs() {
@@ -295,6 +350,54 @@ rank_of_jobs() {
     share="real(TARGET.RequestMemory) * $GLIDEIN_CPUS / ((TARGET.RequestCpus ?: 1) * $GLIDEIN_MEMORY_MB)"
     echo "ifThenElse(($share < 1.0) =?= True, $share - 1.0, 0.0)"
   fi
+}
+
+# config_containers: print the part of condor_config for containers. HTCondor tests the program and advertises the result
+# (HasSingularity, ...). Its test directory must look like an image.
+config_containers() {
+  sandbox=$SCRATCH/condor/libexec/singularity_test_sandbox
+  [ ! -d "$sandbox" ] || mkdir -p "$sandbox/dev" "$sandbox/proc" "$sandbox/tmp"
+  cat <<CONFIG
+
+# --- Jobs in containers: apptainer or singularity, if the node has one of them
+SINGULARITY = $CONTAINER_PROGRAM
+CONFIG
+  # HTCondor gives containers a /tmp and a /var/tmp of their own (MOUNT_UNDER_SCRATCH). The directory of a job cannot be bound
+  # into these, so it gets another path in the container.
+  case $SCRATCH/ in
+  /tmp/* | /var/tmp/*) echo "SINGULARITY_TARGET_DIR = /srv" ;;
+  esac
+}
+
+# config_checks: print a STARTD_CRON job for each line "NAME ARGUMENTS" of GLIDEIN_CHECKS, which names an executable in checks/
+# of the payload. Its results become attributes of the machine ad.
+config_checks() {
+  [ -n "$GLIDEIN_CHECKS" ] || return 0
+  names=
+  gpus=${GPU_LIST:+ GLIDEIN_GPU_LIST=$GPU_LIST}${AMD:+ GLIDEIN_GPU_VARIABLE=ROCR_VISIBLE_DEVICES}
+  echo
+  echo "# --- Checks, every $GLIDEIN_CHECK_PERIOD_S s; each sets GLIDEIN_Resource_<name> to True or False in the machine ad"
+  while read -r check arguments; do
+    names="$names $check"
+    cat <<CONFIG
+STARTD_CRON_${check}_EXECUTABLE = /bin/sh
+STARTD_CRON_${check}_ARGS = "'$SCRATCH/lib/run_check.sh' $check $arguments"
+STARTD_CRON_${check}_ENV = "GLIDEIN_CHECK_TIMEOUT_S=$GLIDEIN_CHECK_TIMEOUT_S$gpus"
+STARTD_CRON_${check}_CWD = \$(TMP_DIR)
+STARTD_CRON_${check}_MODE = WaitForExit
+STARTD_CRON_${check}_PERIOD = ${GLIDEIN_CHECK_PERIOD_S}s
+STARTD_CRON_${check}_PREFIX =
+CONFIG
+  done <<CHECKS
+$GLIDEIN_CHECKS
+CHECKS
+  echo "STARTD_CRON_JOBLIST =$names"
+  [ -n "$GLIDEIN_REQUIRE_CHECKS" ] || return 0
+  # START depends on the results. HTCondor 23.9 sends them with the slot's next update only, even if a check requests an
+  # update.
+  interval=$GLIDEIN_CHECK_PERIOD_S
+  [ "$interval" -le 60 ] || interval=60
+  echo "UPDATE_INTERVAL = $interval"
 }
 
 # config_of_operator: print the operator's own settings.
@@ -323,6 +426,15 @@ job_environment() {
   printf '%s\n' "GLIDEIN_Site=$GLIDEIN_SITE" "GLIDEIN_SiteResource=$GLIDEIN_SITE_RESOURCE" "GLIDEIN_Entry=$GLIDEIN_ENTRY"
   [ ! -d "$SCRATCH/files" ] || printf '%s\n' "GLIDEIN_FILES=$SCRATCH/files"
   [ -z "$GLIDEIN_JOB_ENVIRONMENT" ] || printf '%s\n' "$GLIDEIN_JOB_ENVIRONMENT"
+}
+
+# no_gpus: if this glidein has no GPU, print the variables that hide the node's GPUs from jobs, lines NAME=value.
+no_gpus() {
+  [ "$GLIDEIN_GPUS" -eq 0 ] || return 0
+  for variable in CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL ROCR_VISIBLE_DEVICES; do
+    echo "$variable=$NO_GPU"
+  done
+  echo "NVIDIA_VISIBLE_DEVICES=none"
 }
 
 # quote_environment: read lines NAME=value from standard input; print them in HTCondor's syntax for condor_config. Each is in

@@ -6,6 +6,11 @@
 MASTER_PID=
 MASTER_AT=       # when it was started
 REGISTERED_AT=   # when the glidein joined the pool
+REGISTERED=      # set when that was logged
+USED_AT=         # when a job was seen last
+IDLE_S=          # the time without a job after which the glidein ends
+RENEWED_AT=      # when the credential was checked
+STORED_BYTES=    # COUNTED_BYTES in the state file
 GUARD_PID=
 LOOK_S=5         # interval in which the daemons and the jobs are checked
 EMPTY_STOP_S=20  # time limit for the stop of a glidein without jobs
@@ -52,13 +57,12 @@ stop_guard() {
 watch_master() {
   often=1 # if sleep accepts whole seconds only
   sleep 0.01 2>/dev/null && often=0.3
-  registered=
-  renewed=$STARTED_AT
-  used=$STARTED_AT
-  idle_s=$GLIDEIN_IDLE_TIMEOUT_S
-  counted=$COUNTED_BYTES
+  RENEWED_AT=$STARTED_AT
+  USED_AT=$STARTED_AT
+  IDLE_S=$GLIDEIN_IDLE_TIMEOUT_S
+  STORED_BYTES=$COUNTED_BYTES
   while :; do
-    if [ -n "$registered" ]; then pause "$LOOK_S"; else pause "$often"; fi
+    if [ -n "$REGISTERED" ]; then pause "$LOOK_S"; else pause "$often"; fi
     can_fork=$?
     read_now
     stop_if_signalled
@@ -71,9 +75,9 @@ watch_master() {
 # check_once: check the daemons and the jobs once.
 check_once() {
   stop_if_ended
-  if [ -z "$registered" ]; then
+  if [ -z "$REGISTERED" ]; then
     wait_to_register
-    used=$NOW
+    USED_AT=$NOW
   fi
   watch_disk
   stop_if_signalled
@@ -81,16 +85,16 @@ check_once() {
   count_jobs
   stop_if_failing
   stop_if_over
-  if [ $((NOW - renewed)) -ge "$RENEW_S" ]; then
-    renewed=$NOW
+  if [ $((NOW - RENEWED_AT)) -ge "$RENEW_S" ]; then
+    RENEWED_AT=$NOW
     run_limited "$RENEWAL_S" renew_credential || [ -n "$SIGNAL" ] ||
       log "GLIDEIN_CREDENTIAL=$GLIDEIN_CREDENTIAL cannot be read within $RENEWAL_S s; the glidein keeps its copy"
     stop_if_signalled
     watch_collector
     limit_logs
     write_state
-  elif [ "$COUNTED_BYTES" -ne "$counted" ]; then
-    counted=$COUNTED_BYTES
+  elif [ "$COUNTED_BYTES" -ne "$STORED_BYTES" ]; then
+    STORED_BYTES=$COUNTED_BYTES
     write_state
   fi
 }
@@ -148,16 +152,16 @@ stop_if_walltime_over() {
 # run for too long.
 stop_if_over() {
   if has_jobs; then
-    used=$NOW
-    idle_s=$GLIDEIN_IDLE_AFTER_JOB_S
+    USED_AT=$NOW
+    IDLE_S=$GLIDEIN_IDLE_AFTER_JOB_S
   elif [ -n "$FAILING" ] && [ "$NOW" -ge $((FAILING + SETTLE_S)) ]; then
     stop_with 30 "$FAST_FAILURES_SEEN jobs in a row failed within $FAST_FAILURE_S s each"
   elif [ "$NOW" -ge $((TO_RETIRE + SETTLE_S)) ]; then
     stop_with 0 "it has retired and has no job left"
   elif [ -n "$LOST_AT" ] && [ "$GLIDEIN_LOST_S" -gt 0 ] && [ $((NOW - LOST_AT)) -ge "$GLIDEIN_LOST_S" ]; then
     stop_with 36 "the pool's collector, $GLIDEIN_COLLECTOR, could not be reached for $((NOW - LOST_AT)) s"
-  elif [ "$idle_s" -gt 0 ] && [ $((NOW - used)) -ge "$idle_s" ]; then
-    stop_with 0 "no job ran for $idle_s s"
+  elif [ "$IDLE_S" -gt 0 ] && [ $((NOW - USED_AT)) -ge "$IDLE_S" ]; then
+    stop_with 0 "no job ran for $IDLE_S s"
   fi
 }
 
@@ -229,7 +233,7 @@ wait_to_register() {
     # Before it is logged: the guard of a killed glidein then knows it.
     write_state
     log "registered with $GLIDEIN_COLLECTOR as $NAME, $(seconds_since "$STARTED_UPTIME") s after start"
-    registered=yes
+    REGISTERED=yes
   elif [ $((NOW - MASTER_AT)) -ge "$GLIDEIN_REGISTER_S" ]; then
     why=$(startd_error)
     fail_with 19 "the pool could not be joined within $GLIDEIN_REGISTER_S s: $GLIDEIN_COLLECTOR: ${why:-no answer}"

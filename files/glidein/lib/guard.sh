@@ -20,7 +20,7 @@ if [ -n "${4-}" ]; then
   exec /bin/sh "$0" "$glidein" "$master" "$scratch"
 fi
 # The functions are loaded now, because these files are in the scratch directory.
-for part in run settings scratch logs summary; do
+for part in run limits settings scratch logs summary; do
   [ -r "${0%/*}/$part.sh" ] || exec false
   # shellcheck source=/dev/null
   . "${0%/*}/$part.sh"
@@ -41,9 +41,9 @@ read_parent() {
 clean_up_killed() {
   [ "$GLIDEIN_LOG_DIR" != - ] || exec 2>&3
   if read_state "$SCRATCH/state"; then
-    leave_node 137 "" "glidein.sh was killed"
+    leave_node 137 "glidein.sh was killed"
   else
-    leave_node "" "" ""
+    leave_node "" ""
   fi
 }
 

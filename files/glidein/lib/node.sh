@@ -1,9 +1,8 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
-# This node: the container image in which the glidein runs, container programs and CVMFS repositories, and checks. Before
-# HTCondor is started, the glidein checks the memory and the collector's name. The startd runs the checks in GLIDEIN_CHECKS,
-# which has a line "NAME ARGUMENTS" for each executable in checks/ of the payload.
+# This node: the container image in which the glidein runs, container programs and CVMFS repositories, and the checks of the
+# memory and of the collector's name before HTCondor is started.
 
 # --- The image
 
@@ -87,6 +86,7 @@ try_image() {
 
 CVMFS_S=20 # time limit for the repositories
 
+
 # find_software: set CONTAINER_PROGRAM to the path of apptainer or singularity, or empty, and NODE_ATTRIBUTES to lines
 # "Name = value".
 find_software() {
@@ -111,58 +111,6 @@ $NODE_ATTRIBUTES"
 list_cvmfs() {
   # shellcheck disable=SC2086 # a list of names
   cvmfs_repositories "" $GLIDEIN_CVMFS
-}
-
-# cvmfs_repositories ROOT REPOSITORY...: print the repositories that can be listed, one per line: the arguments and those that
-# are mounted. Listing a repository mounts it. That hangs if its server or proxy does not respond, so all are listed in
-# parallel. ROOT is empty, except in tests.
-cvmfs_repositories() {
-  root=$1
-  shift
-  {
-    for repository in "$@"; do
-      echo "$repository"
-    done
-    for mounted in "$root"/cvmfs/*.*; do
-      echo "${mounted##*/}"
-    done
-  } | sort -u | {
-    while read -r repository; do
-      case $repository in
-      *[!A-Za-z0-9.-]*) continue ;;
-      esac
-      { [ -z "$(ls "$root/cvmfs/$repository/" 2>/dev/null)" ] || echo "$repository"; } &
-    done
-    wait
-  }
-}
-
-# cvmfs_attributes REPOSITORIES: print an attribute for each repository, and PyGlidein's names.
-cvmfs_attributes() {
-  for repository in $1; do
-    echo "HAS_CVMFS_$(printf '%s' "$repository" | tr '.-' '__') = True"
-    case $repository in
-    icecube.opensciencegrid.org) echo "ICECUBE_CVMFS_Exists = True" ;;
-    oasis.opensciencegrid.org) echo "OASIS_CVMFS_Exists = True" ;;
-    esac
-  done
-}
-
-# config_containers: print the part of condor_config for containers. HTCondor tests the program and advertises the result
-# (HasSingularity, ...). Its test directory must look like an image.
-config_containers() {
-  sandbox=$SCRATCH/condor/libexec/singularity_test_sandbox
-  [ ! -d "$sandbox" ] || mkdir -p "$sandbox/dev" "$sandbox/proc" "$sandbox/tmp"
-  cat <<CONFIG
-
-# --- Jobs in containers: apptainer or singularity, if the node has one of them
-SINGULARITY = $CONTAINER_PROGRAM
-CONFIG
-  # HTCondor gives containers a /tmp and a /var/tmp of their own (MOUNT_UNDER_SCRATCH). The directory of a job cannot be bound
-  # into these, so it gets another path in the container.
-  case $SCRATCH/ in
-  /tmp/* | /var/tmp/*) echo "SINGULARITY_TARGET_DIR = /srv" ;;
-  esac
 }
 
 # --- Checks
@@ -197,11 +145,6 @@ check_memory() {
     log "other processes use this node's memory: $free MB are available, less than GLIDEIN_MEMORY_MB=$GLIDEIN_MEMORY_MB"
 }
 
-# memory_mb KEY: print a value of /proc/meminfo in MiB; print nothing if it is missing.
-memory_mb() {
-  sed -n "s/^$1:  *\([0-9][0-9]*\) kB\$/\1/p" /proc/meminfo 2>/dev/null | while read -r kib; do echo $((kib / 1024)); done
-}
-
 # check_name: end if the collector's name cannot be resolved in three attempts.
 check_name() {
   host=${GLIDEIN_COLLECTOR%%:*}
@@ -210,53 +153,4 @@ check_name() {
   retry 3 run_limited "$NAME_S" getent ahosts "$host" >/dev/null 2>&1 ||
     end_with 32 "the host name in GLIDEIN_COLLECTOR=$GLIDEIN_COLLECTOR cannot be resolved on this node:" \
       "getent ahosts $host failed 3 times"
-}
-
-# copy_checks: copy the checks, because the payload may be replaced while this glidein runs.
-copy_checks() {
-  [ -n "$GLIDEIN_CHECKS" ] || return 0
-  mkdir "$SCRATCH/checks" || end_with 13 "the directory $SCRATCH/checks cannot be made"
-  while read -r check _; do
-    { cp "$PAYLOAD/checks/$check" "$SCRATCH/checks/$check" && chmod 700 "$SCRATCH/checks/$check"; } 2>/dev/null ||
-      end_with 11 "$PAYLOAD/checks/$check, of GLIDEIN_CHECKS, is missing or cannot be read: deploy the site again"
-  done <<CHECKS
-$GLIDEIN_CHECKS
-CHECKS
-}
-
-# config_checks: print a STARTD_CRON job for each check. Its results become attributes of the machine ad.
-config_checks() {
-  [ -n "$GLIDEIN_CHECKS" ] || return 0
-  names=
-  gpus=${GPU_LIST:+ GLIDEIN_GPU_LIST=$GPU_LIST}${AMD:+ GLIDEIN_GPU_VARIABLE=ROCR_VISIBLE_DEVICES}
-  echo
-  echo "# --- Checks, every $GLIDEIN_CHECK_PERIOD_S s; each sets GLIDEIN_Resource_<name> to True or False in the machine ad"
-  while read -r check arguments; do
-    names="$names $check"
-    cat <<CONFIG
-STARTD_CRON_${check}_EXECUTABLE = /bin/sh
-STARTD_CRON_${check}_ARGS = "'$SCRATCH/lib/run_check.sh' $check $arguments"
-STARTD_CRON_${check}_ENV = "GLIDEIN_CHECK_TIMEOUT_S=$GLIDEIN_CHECK_TIMEOUT_S$gpus"
-STARTD_CRON_${check}_CWD = \$(TMP_DIR)
-STARTD_CRON_${check}_MODE = WaitForExit
-STARTD_CRON_${check}_PERIOD = ${GLIDEIN_CHECK_PERIOD_S}s
-STARTD_CRON_${check}_PREFIX =
-CONFIG
-  done <<CHECKS
-$GLIDEIN_CHECKS
-CHECKS
-  echo "STARTD_CRON_JOBLIST =$names"
-  [ -n "$GLIDEIN_REQUIRE_CHECKS" ] || return 0
-  # START depends on the results. HTCondor 23.9 sends them with the slot's next update only, even if a check requests an
-  # update.
-  interval=$GLIDEIN_CHECK_PERIOD_S
-  [ "$interval" -le 60 ] || interval=60
-  echo "UPDATE_INTERVAL = $interval"
-}
-
-# required_checks: print the part of START that the required checks must fulfil.
-required_checks() {
-  for check in $GLIDEIN_REQUIRE_CHECKS; do
-    printf ' && (MY.GLIDEIN_Resource_%s =?= True)' "$check"
-  done
 }

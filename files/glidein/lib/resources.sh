@@ -69,88 +69,11 @@ for_jobs_mb() {
   echo $(($1 - GLIDEIN_MEMORY_OVERHEAD_MB))
 }
 
-# cpus_of_node ROOT: print the number of processors that are online.
-cpus_of_node() {
-  awk '/^processor[ \t]*:/ { count++ } END { if (count) print count }' "$1/proc/cpuinfo" 2>/dev/null
-}
-
-# cpus_granted ROOT: print the number of processors by affinity, cpuset and CPU quota, at least 1.
-cpus_granted() {
-  {
-    sed -n 's/^Cpus_allowed_list:[ \t]*//p' "$1/proc/self/status" 2>/dev/null | tr ',' '\n' |
-      awk -F - '/^[0-9]+(-[0-9]+)?$/ { count += NF == 2 ? $2 - $1 + 1 : 1 } END { if (count) print count }'
-    cgroup_values "$1" "" cpu.max | awk '$1 ~ /^[0-9]+$/ && $2 > 0 { print int($1 / $2) }'
-    cgroup_values "$1" cpu cpu.cfs_quota_us cpu.cfs_period_us | awk '$1 > 0 && $2 > 0 { print int($1 / $2) }'
-  } | awk '{ number = $1 < 1 ? 1 : $1; if (least == "" || number < least) least = number } END { print least }'
-}
-
-# memory_of_node_mb ROOT: print the memory that a whole node offers: all but one part in 32, at most 2 GiB, for the system.
-memory_of_node_mb() {
-  awk '$1 == "MemTotal:" { mb = int($2 / 1024); kept = int(mb / 32); print mb - (kept > 2048 ? 2048 : kept) }' \
-    "$1/proc/meminfo" 2>/dev/null
-}
-
-# memory_granted_mb ROOT: print the lowest limit of this process's control groups. No limit is "max" or a very large number.
-memory_granted_mb() {
-  {
-    cgroup_values "$1" "" memory.max
-    cgroup_values "$1" memory memory.limit_in_bytes
-  } | awk '
-    $1 ~ /^[0-9]+$/ && $1 >= 1048576 && $1 < 1e15 { mb = int($1 / 1048576); if (least == "" || mb < least) least = mb }
-    END { print least }'
-}
-
-# cgroup_values ROOT CONTROLLER FILE...: print a line with the words of these files for each control group of this process,
-# from its own to the topmost. (PBS names the group of an array task 12[3].server, beside 123.server.)
-cgroup_values() {
-  cgroup_root=$1
-  controller=$2
-  shift 2
-  cgroup_directories "$cgroup_root" "$controller" | while IFS= read -r directory; do
-    for file in "$@"; do
-      cat "$directory/$file" 2>/dev/null
-    done | tr '\n' ' '
-    echo
-  done
-}
-
-# cgroup_directories ROOT CONTROLLER: print the directories of this process's control groups, from its own to the topmost. An
-# empty CONTROLLER means version 2. A container sees its own group as the topmost, but the path may begin with the groups above
-# it, which are left out.
-cgroup_directories() {
-  if [ -n "$2" ]; then
-    path=$(awk -F : -v name="$2" '{
-        n = split($2, names, ",")
-        for (i = 1; i <= n; i++) if (names[i] == name && sub(/^[^:]*:[^:]*:/, "")) print
-      }' "$1/proc/self/cgroup" 2>/dev/null | head -n 1)
-    top=$1/sys/fs/cgroup/$2
-  else
-    path=$(sed -n 's/^0:://p' "$1/proc/self/cgroup" 2>/dev/null | head -n 1)
-    top=$1/sys/fs/cgroup
-    [ -e "$top/cgroup.controllers" ] || top=$1/sys/fs/cgroup/unified
-  fi
-  [ -n "$path" ] || return 0
-  first=${path#/}
-  while [ -n "$first" ] && [ ! -d "$top/${first%%/*}" ]; do
-    case $first in
-    */*) first=${first#*/} ;;
-    *) first= ;;
-    esac
-  done
-  path=${first:+/$first}
-  while [ -n "$path" ] && [ "$path" != / ]; do
-    printf '%s\n' "$top$path"
-    path=${path%/*}
-  done
-  printf '%s\n' "$top"
-}
-
 # --- GPUs: those that the batch system has assigned to this job, with HTCondor's condor_gpu_discovery
 
 # Variables of batch systems with the GPUs of a job, by number, UUID or MIG instance. The first one with a list counts.
 NVIDIA_VARIABLES="CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL NVIDIA_VISIBLE_DEVICES"
 AMD_VARIABLES="ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES"
-NO_GPU=10000   # HTCondor's number for a missing device
 GPU_ROOT=      # the root of /dev, for tests
 DISCOVERY_S=60 # time limit for condor_gpu_discovery
 
@@ -264,7 +187,8 @@ unset_gpu_variables() {
   [ "$GLIDEIN_GPUS" -eq 0 ] || unset $NVIDIA_VARIABLES $AMD_VARIABLES
 }
 
-# discover_gpus: store the output of condor_gpu_discovery in `output` and the number of GPUs in `found`.
+# discover_gpus: store the output of condor_gpu_discovery in `output`, its status in `discovered`, and the number of GPUs in
+# `found`.
 discover_gpus() {
   # shellcheck disable=SC2086 # arguments
   run_limited "$DISCOVERY_S" run_condor libexec/condor_gpu_discovery $GPU_ARGUMENTS >"$SCRATCH/tmp/gpus.out" 2>&1
@@ -274,47 +198,4 @@ discover_gpus() {
   output=$(cat "$SCRATCH/tmp/gpus.out")
   found=$(detected_gpus "$output" | wc -l)
   found=$((found)) # some versions of wc print blanks before it
-}
-
-# detected_gpus OUTPUT: print HTCondor's names of the GPUs, one per line.
-detected_gpus() {
-  printf '%s\n' "$1" | sed -n 's/^DetectedGPUs="\(.*\)"$/\1/p' | tr ',' '\n' | tr -d ' ' | grep '[A-Za-z]'
-}
-
-# gpu_names OUTPUT: print the device names of all GPUs, one per line, from the output of condor_gpu_discovery. If all GPUs have
-# one name, print it for each.
-gpu_names() {
-  common=$(printf '%s\n' "$1" | sed -n 's/^Common=.*[ ;]DeviceName="\([^"]*\)".*/\1/p')
-  if [ -n "$common" ]; then
-    detected_gpus "$1" | while read -r _; do
-      printf '%s\n' "$common"
-    done
-  else
-    printf '%s\n' "$1" | sed -n 's/^[A-Za-z0-9_]*=\[ .*DeviceName="\([^"]*\)".*/\1/p'
-  fi
-}
-
-# config_gpus: print the part of condor_config for GPUs. Jobs that request no GPU see none.
-config_gpus() {
-  echo "STARTD_DETECT_GPUS ="
-  [ "$GLIDEIN_GPUS" -gt 0 ] || return 0
-  cat <<CONFIG
-# (quoted because the path may have blanks, which STARTD_DETECT_GPUS does not support)
-MACHINE_RESOURCE_INVENTORY_GPUs = "'\$(LIBEXEC)/condor_gpu_discovery' $GPU_ARGUMENTS"
-ENVIRONMENT_VALUE_FOR_UnAssignedGPUs = $NO_GPU
-CONFIG
-  if [ -n "$AMD" ]; then
-    echo 'ENVIRONMENT_FOR_AssignedGPUs = ROCR_VISIBLE_DEVICES=/(GPU|CUDA|OCL|HIP)//'
-  else
-    echo 'ENVIRONMENT_FOR_AssignedGPUs = GPU_DEVICE_ORDINAL=/(CUDA|OCL)//  CUDA_VISIBLE_DEVICES=/CUDA//'
-  fi
-}
-
-# no_gpus: if this glidein has no GPU, print the variables that hide the node's GPUs from jobs, lines NAME=value.
-no_gpus() {
-  [ "$GLIDEIN_GPUS" -eq 0 ] || return 0
-  for variable in CUDA_VISIBLE_DEVICES GPU_DEVICE_ORDINAL ROCR_VISIBLE_DEVICES; do
-    echo "$variable=$NO_GPU"
-  done
-  echo "NVIDIA_VISIBLE_DEVICES=none"
 }

@@ -98,18 +98,10 @@ check_room() {
   echo "$offered" >"$SCRATCH/disk_mb" || end_with 13 "$SCRATCH/disk_mb cannot be written"
 }
 
-# free_mb DIRECTORY: print the MiB that an ordinary user can still write. Device and mount point may contain blanks.
-free_mb() {
-  free_kb=$(df -Pk "$1" 2>/dev/null | sed -n '2s/.* \([0-9][0-9]*\)  *[0-9][0-9]*% .*/\1/p')
-  [ -z "$free_kb" ] || echo $((free_kb / 1024))
-}
-
 # remove_scratch: remove the scratch directory, the state file last.
 remove_scratch() {
   [ -z "${GLIDEIN_IMAGE_CACHE-}" ] || rm -rf "$GLIDEIN_IMAGE_CACHE" # if the glidein did not start in the image
   [ -n "$SCRATCH" ] || return 0
-  # If the removal is interrupted, a later glidein must not write the summary again.
-  [ -z "$SUMMARY_WRITTEN" ] || { true >"$SCRATCH/summary_written"; } 2>/dev/null
   # The first attempt may fail: a job may have made directories without write permission, and killed processes may still write.
   empty_scratch || {
     find "$SCRATCH" -type d ! -perm -700 -exec chmod u+rwx {} \; 2>/dev/null
@@ -125,9 +117,7 @@ empty_scratch() {
   emptied=0
   REMAINS=
   for each in "$SCRATCH"/* "$SCRATCH"/.[!.]* "$SCRATCH"/..?*; do
-    case ${each##*/} in
-    state | summary_written) continue ;;
-    esac
+    [ "$each" != "$SCRATCH/state" ] || continue
     errors=$(rm -rf "$each" 2>&1) || {
       emptied=1
       : "${REMAINS:=$(printf '%s\n' "$errors" | head -n 1)}"
@@ -170,8 +160,7 @@ leftovers() {
 # A glidein is stale if it was killed together with its guard, or if its node was restarted. Its state file shows whether it
 # still runs. A later glidein of this user on this node removes what it has left.
 
-STALE_S=3600              # a glidein of an earlier boot is stale if its state file is older than this
-OTHER_SITE_STALE_S=604800 # the same for a glidein of another site; until then a glidein of that site may summarize it
+STALE_S=3600 # a glidein of an earlier boot is stale if its state file is older than this
 # The variables in the state file, and the kinds of their values (settings.sh). The owner comes first.
 STATE=" OWNER_HOST:text OWNER_BOOT:text OWNER_SPACE:text OWNER_PID:0 OWNER_START:0 OWNER_GUARD:0 OWNER_GUARD_START:0 \
 OWNER_MASTER:0 OWNER_MASTER_START:0 SEEN_AT:0 GLIDEIN_DEPLOYMENT:name GLIDEIN_SITE:name GLIDEIN_ENTRY:name \
@@ -235,7 +224,7 @@ is_stale() {
   own_boot=$(boot_id)
   [ -n "$own_boot" ] && [ -n "$OWNER_BOOT" ] && [ "$OWNER_HOST" = "$(uname -n)" ] || return 1
   if [ "$OWNER_BOOT" != "$own_boot" ]; then
-    [ "$(state_age)" -gt "$STALE_S" ]
+    [ $(($(date +%s) - SEEN_AT)) -gt "$STALE_S" ]
     return
   fi
   [ "$OWNER_SPACE" = "$(space_id)" ] || return 1
@@ -247,11 +236,6 @@ is_stale() {
 # does_not_run PID START: true if no process has this id and this start time, false if that is unknown.
 does_not_run() {
   start=$(start_of "$1") && [ -n "$start" ] && [ "$start" != "$2" ]
-}
-
-# state_age: print the seconds since the state was written.
-state_age() {
-  echo $(($(date +%s) - SEEN_AT))
 }
 
 # remove_stale: check each scratch directory of this user in GLIDEIN_SCRATCH that a glidein on this host has made. A shared
@@ -278,29 +262,17 @@ remove_old_directories() {
   } 2>/dev/null || :
 }
 
+# clean_up_stale DIRECTORY: remove what a stale glidein has left. It gets no summary.
 clean_up_stale() {
-  own_site=$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE
-  own_log_dir=$GLIDEIN_LOG_DIR
   read_state "$1/state" && is_stale || return 0
-  reason="it was killed, or its node failed; cleaned up by a later glidein"
-  # The log of another site is not read for this site. A glidein that was killed while it cleaned up has written its summary.
-  if [ "$GLIDEIN_DEPLOYMENT/$GLIDEIN_SITE" != "$own_site" ]; then
-    [ "$(state_age)" -gt "$OTHER_SITE_STALE_S" ] || return 0
-    reason=
-  elif [ -e "$1/summary_written" ]; then
-    reason=
-  fi
   SCRATCH=$1
-  log "$SCRATCH belongs to $NAME, which was killed: removing it"
+  log "$SCRATCH belongs to $NAME, which was killed, or whose node failed: removing it"
   # Daemons that receive QUIT remove their ads from the collector.
   if [ "$OWNER_BOOT" = "$(boot_id)" ] && [ "$OWNER_MASTER" -gt 1 ] &&
     [ "$(start_of "$OWNER_MASTER")" = "$OWNER_MASTER_START" ]; then
     kill -s QUIT "$OWNER_MASTER" 2>/dev/null && sleep 3
   fi
-  count_jobs
-  [ "$SEEN_AT" -ge "$LAST_JOB_AT" ] || SEEN_AT=$LAST_JOB_AT # its daemons ran for longer than its script
-  GLIDEIN_LOG_DIR=$own_log_dir
-  leave_node "" "$SEEN_AT" "$reason"
+  leave_node "" ""
 }
 
 # --- A full disk
@@ -312,24 +284,6 @@ DISK_FULL_S=120 # the glidein ends if the disk is full for so long; a job that i
 MEASURE_S=20    # time limit to measure a file system or a directory; a file server or quota server may not respond
 DISK_FULL_AT=   # since when the disk is full
 DISK_JOBS=' '   # the jobs that were held for that
-
-# config_holds: print the part of condor_config that holds jobs.
-config_holds() {
-  cat <<CONFIG
-# Jobs that are held because the disk is full. glidein.sh adds their ids.
-GLIDEIN_DISK_JOBS =
-GLIDEIN_HOLD_FOR_DISK = (stringListMember(strcat(TARGET.GlobalJobId, "/", string(TARGET.NumShadowStarts)), \\
-  "\$(GLIDEIN_DISK_JOBS)", ",") =?= True)
-PREEMPT = \$(GLIDEIN_HOLD_FOR_DISK)
-WANT_HOLD = \$(GLIDEIN_HOLD_FOR_DISK)
-WANT_HOLD_REASON = strcat("The disk of the glidein is full, and the job uses more disk than its slot has. ", \\
-  "The slot of the job has ", string(MY.Disk / 1024), " MB: request more disk.")
-# (the number that HTCondor's own policy uses)
-WANT_HOLD_SUBCODE = 104
-# A job that uses more memory than its slot has is held because "memory usage exceeded request_memory", with subcode 102.
-use POLICY : Hold_If_Memory_Exceeded
-CONFIG
-}
 
 # is_job_id TEXT: true for a GlobalJobId, a slash, and the number of times that the job was started. The text becomes part of
 # condor_config.

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # shellcheck shell=sh
 # The jobs that a glidein has run, and its summary, a line of JSON at its end. The startd writes an ad for each job that has
-# left its slot (STARTD_HISTORY). The guard, and a later glidein that removes this one's scratch directory, use these
-# functions, too, with the variables of the state file.
+# left its slot (STARTD_HISTORY). The guard uses these functions, too, with the variables of the state file.
 
 SUMMARY_WRITTEN= # set when the summary was written, or when there is nothing to summarize
 JOBS=0           # jobs that have left their slot, whatever their outcome
@@ -11,7 +10,6 @@ JOBS_FAILED=0    # of these, jobs that ended by themselves with an error or coul
 BUSY_CORE_S=0    # core-seconds that jobs had
 FAST_FAILURES=0  # consecutive jobs that failed within FAST_FAILURE_S
 FAST_FAILURE_S=60 # a job that fails sooner has not computed: its input, its software or the node is at fault
-LAST_JOB_AT=0    # when the last job has left its slot
 COUNTED_BYTES=0  # bytes of the history file that these numbers include
 
 # count_jobs: count the jobs that the startd has recorded since the last call. A history file that the startd has rotated is
@@ -55,7 +53,6 @@ count_records() {
         if (cpus > most) cpus = most
         if (wall < 0) wall = 0
         jobs++
-        if (ended > last) last = ended
         busy += cpus * wall
         by_itself = own_end > 0 && own_end >= ended - wall - 2
         if (by_itself && !signal && code == 0) fast = 0
@@ -66,27 +63,24 @@ count_records() {
         forget()
         counted = bytes
       }
-      END { printf "%.0f %.0f %.0f %.0f %.0f %.0f\n", counted, jobs, failed, busy, fast, last }')
+      END { printf "%.0f %.0f %.0f %.0f %.0f\n", counted, jobs, failed, busy, fast }')
   [ -n "$counts" ] || return 1
-  read -r more_bytes more_jobs more_failed more_busy FAST_FAILURES last_at <<COUNTS
+  read -r more_bytes more_jobs more_failed more_busy FAST_FAILURES <<COUNTS
 $counts
 COUNTS
   COUNTED_BYTES=$((COUNTED_BYTES + more_bytes))
-  [ "$last_at" -le "$LAST_JOB_AT" ] || LAST_JOB_AT=$last_at
   JOBS=$((JOBS + more_jobs))
   JOBS_FAILED=$((JOBS_FAILED + more_failed))
   BUSY_CORE_S=$((BUSY_CORE_S + more_busy))
   return 0
 }
 
-# write_summary STATUS ENDED REASON...: write the summary, once. STATUS is empty if the glidein and its guard were killed.
-# ENDED is in epoch seconds.
+# write_summary STATUS REASON: write the summary, once.
 write_summary() {
   [ -z "$SUMMARY_WRITTEN" ] || return 0
-  ended=$2
+  read_now
+  ended=$NOW
   [ "$ended" -ge "$STARTED_AT" ] || ended=$STARTED_AT # the clock was set back
-  exit_status=${1:-null}
-  shift 2
   # shellcheck disable=SC2153 # NAME is of scratch.sh
   log "summary {\"name\":$(json_text "${NAME:-glidein_${GLIDEIN_BATCH_ID}_$STARTED_AT}")," \
     "\"site\":$(json_text "$GLIDEIN_SITE"),\"entry\":$(json_text "$GLIDEIN_ENTRY")," \
@@ -94,7 +88,7 @@ write_summary() {
     "\"started\":$STARTED_AT,\"registered\":${REGISTERED_AT:-null},\"ended\":$ended," \
     "\"granted_cpus\":$GLIDEIN_CPUS,\"granted_core_s\":$((GLIDEIN_CPUS * (ended - STARTED_AT)))," \
     "\"busy_core_s\":$BUSY_CORE_S,\"jobs\":$JOBS,\"jobs_failed\":$JOBS_FAILED," \
-    "\"exit_status\":$exit_status,\"reason\":$(json_text "$*")}"
+    "\"exit_status\":$1,\"reason\":$(json_text "$2")}"
   SUMMARY_WRITTEN=yes
 }
 

@@ -500,7 +500,7 @@ def test_an_idle_gateway_ends_and_expired_tokens_are_renewed(alice, cm, slurm, t
     slurm.check_output(f"cat > {GATEWAY}/submit-token <<'END'\n{short}\nEND")
     alice.host.check_output(f"cat > .condor/tokens.d/gateway-slurm <<'END'\n{short}\nEND")
     # As the playbook `gateway` does.
-    slurm.check_output(f"sleep 1; {GATEWAY}/gateway install cron")
+    slurm.check_output(f"sleep 1; rm {GATEWAY}/stopped; {GATEWAY}/gateway restart")
     assert max(token_ends(slurm)) < time.time()
     assert cm.check_output(LISTED) == ""
     pilot = submit(alice)

@@ -159,7 +159,6 @@ def reader(tmp_path, psc_bridges):
         # Show changes at once, as in the lab's inventory.
         "glidein_guard": {"cancel_delay": 0, "hold_readings": 0},
         "glidein_cache_dir": str(STATE / "cache"),
-        "demand_server_cache_dir": str(STATE / "cache"),
     }
     variables = yaml.safe_load((TUTORIAL / "host_vars" / SITE / "main.yml").read_text(encoding="utf-8"))
     entries = variables["glidein_entries"]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The program that controls a gateway, with stand-ins for HTCondor and cron."""
+"""The program that controls a gateway, with stand-ins for HTCondor."""
 
 import base64
 import contextlib
@@ -68,13 +68,6 @@ printf 'e30.%s.c2ln\n' "$(printf '{{"exp":%d}}' $(($(date +%s) + $6)) | base64 -
 """
 # An IDTOKEN's form: the payload has no padding.
 TOKEN = "e30." + base64.urlsafe_b64encode(b'{"exp":1798000710,"iat":1795408728}').decode().rstrip("=") + ".c2ln"
-CRONTAB = """#!/bin/sh
-case $1 in
--l) cat {table} ;;
--r) rm {table} ;;
--) cat > {table}.new; mv {table}.new {table} ;;
-esac
-"""
 
 
 def wait(condition, seconds=120):
@@ -90,17 +83,12 @@ class Gateway:
     def __init__(self, home, name="lab"):
         self.home = home
         self.dir = home / "gateways" / name
-        self.table = home / "table"
         self.dir.mkdir(parents=True)
         shutil.copy(str(ROOT / "files/gateway/gateway.sh"), str(self.dir / "gateway"))
         (self.dir / "gateway").chmod(0o700)
         (self.dir / "condor_config").write_text(f'# PATH=/usr/bin:/bin\nGLIDEIN_Site = "{name}"\n')
         (self.dir / "blah.config.site").write_text("slurm_binpath=/opt/slurm\nnew=1\n")
         self.pack("one")
-        write_program(home / "bin/crontab", CRONTAB.format(table=self.table))
-        # No systemd of the user that runs the tests is touched.
-        write_program(home / "bin/systemctl", "#!/bin/sh\nexit 1\n")
-        write_program(home / "bin/loginctl", "#!/bin/sh\nexit 1\n")
 
     def pack(self, name):
         """Make a tarball of a release."""
@@ -178,13 +166,9 @@ def test_a_login_environment_has_no_influence(gateway):
     assert (gateway.dir / "release/sbin/condor_master").is_file()
 
 
-def test_cron_starts_the_gateway_and_keeps_it_alive(gateway):
-    gateway.table.write_text("5 * * * * other\n")
-    assert gateway("install", "cron").split() == ["changed", "changed"]
+def test_keep_starts_a_gateway_that_does_not_run(gateway):
+    gateway("keep")
     wait(gateway.masters)
-    keep = f"{gateway.dir}/gateway keep"
-    assert gateway.table.read_text() == f"5 * * * * other\n@reboot {keep}\n* * * * * {keep}\n"
-    assert gateway("install", "cron") == ""
     first = gateway.masters()
     gateway("keep")  # as cron does
     time.sleep(0.3)
@@ -196,7 +180,7 @@ def test_cron_starts_the_gateway_and_keeps_it_alive(gateway):
 
 
 def test_the_daemons_get_a_clean_environment(gateway):
-    gateway("install", "cron")
+    gateway("keep")
     environment = gateway.dir / "environment"
     wait(lambda: environment.exists() and "CONDOR_CONFIG" in environment.read_text())
     names = {line.partition("=")[0] for line in environment.read_text().splitlines()} - {"PWD", "_", "SHLVL"}
@@ -206,55 +190,35 @@ def test_the_daemons_get_a_clean_environment(gateway):
 
 
 def test_a_restart_runs_another_process(gateway):
-    gateway("install", "cron")
+    gateway("keep")
     wait(gateway.masters)
     before = gateway.masters()
     gateway("restart")
     wait(lambda: gateway.masters() and not set(gateway.masters()) & set(before))
 
 
-@pytest.mark.parametrize("others", ["5 * * * * other\n", ""])
-def test_uninstall_leaves_nothing_running_and_other_cron_jobs(gateway, others):
-    gateway.table.write_text(others)
-    gateway("install", "cron")
-    wait(gateway.masters)
-    gateway("uninstall")
-    assert gateway.masters() == []
-    assert gateway.state()["supervisor"] == "none"
-    # A crontab without other jobs is removed.
-    assert (gateway.table.read_text() if others else gateway.table.exists()) == (others or False)
-
-
-def test_uninstall_leaves_another_gateway_of_the_user_as_it_is(gateway):
+def test_the_end_of_a_gateway_leaves_another_one_of_the_user_as_it_is(gateway):
     other = Gateway(gateway.home, "other")
     other.unpack("one")
     for one in (gateway, other):
-        one("install", "cron")
+        one("keep")
         wait(one.masters)
     before = other.masters()
-    gateway("uninstall")
-    keep = f"{other.dir}/gateway keep"
-    assert other.table.read_text() == f"@reboot {keep}\n* * * * * {keep}\n"
+    gateway("stop", "removed")
     assert gateway.masters() == []
     assert other.masters() == before
 
 
-def test_a_user_service_of_another_gateway_still_runs_without_a_login(gateway):
-    other = Gateway(gateway.home, "other")
-    disabled = gateway.home / "disabled"
-    write_program(
-        gateway.home / "bin/loginctl", f'#!/bin/sh\ncase "$*" in *disable-linger*) touch {disabled} ;; esac\n'
-    )
+def test_systemd_restarts_its_gateway_by_itself(gateway):
     units = gateway.home / ".config/systemd/user"
     units.mkdir(parents=True)
-    for name in ("linger", "lab.service", "other.service"):
-        (units / f"glidein-gateway-{name}").write_text("")
-    gateway("uninstall")
-    assert not disabled.exists()
-    assert {path.name for path in units.iterdir()} == {"glidein-gateway-linger", "glidein-gateway-other.service"}
-    other("uninstall")
-    assert disabled.exists()
-    assert not (gateway.home / ".config").exists()
+    (units / "glidein-gateway-lab.service").touch()
+    gateway("keep")
+    wait(gateway.masters)
+    assert gateway.state()["supervisor"] == "systemd"
+    gateway("restart")
+    time.sleep(0.3)
+    assert gateway.masters() == []
 
 
 @pytest.mark.parametrize(
@@ -266,7 +230,7 @@ def test_a_user_service_of_another_gateway_still_runs_without_a_login(gateway):
 )
 def test_the_site_replaces_settings_of_blahp(gateway, site, settings):
     (gateway.dir / "blah.config.site").write_text(site)
-    gateway("install", "cron")
+    gateway("keep")
     config = gateway.dir / "blah.config"
     wait(config.exists)
     # Python's parser of this file refuses a setting that is there twice.
@@ -314,8 +278,8 @@ def test_a_renewal_stores_the_pools_token_and_prints_the_submitters(gateway):
 
 
 def test_status_counts_jobs(gateway):
-    assert gateway.state() == {"version": "23.9.6", "state": "stopped", "supervisor": "none"}
-    gateway("install", "cron")
+    assert gateway.state() == {"version": "23.9.6", "state": "stopped", "supervisor": "cron"}
+    gateway("keep")
     wait(gateway.masters)
     jobs = {"idle": "2", "running": "2", "held": "1", "unrouted": "1"}
     assert gateway.state() == {"version": "23.9.6", "state": "running", "supervisor": "cron", **jobs}
@@ -332,25 +296,26 @@ def test_status_has_the_expiry_times_of_tokens(gateway):
     assert (found.get("pool_token_ends"), found.get("submit_token_ends")) == ("1798000710", None)
 
 
-def test_a_stopped_gateway_is_not_started_by_cron_but_by_an_installation(gateway):
-    gateway("install", "cron")
+def test_a_stopped_gateway_is_not_started_by_cron_but_after_an_installation(gateway):
+    gateway("keep")
     wait(gateway.masters)
     gateway("stop", 'maintenance of "node\\1":\n\x1bidle 7')
     assert gateway.masters() == []
     found = gateway.state()
     assert (found["state"], found["reason"]) == ("stopped", 'maintenance of "node\\1":  idle 7')
     assert "idle" not in found
-    gateway("keep")
-    gateway("run")
+    for command in ("keep", "restart", "run"):
+        gateway(command)
     time.sleep(0.3)
     assert gateway.masters() == []
-    assert gateway("install", "cron").strip() == "changed"
+    (gateway.dir / "stopped").unlink()  # as the role does
+    gateway("restart")
     wait(gateway.masters)
     assert "reason" not in gateway.state()
 
 
 def test_a_gateway_whose_queue_is_empty_for_long_stops_itself(gateway):
-    gateway("install", "cron")
+    gateway("keep")
     wait(gateway.masters)
     write_program(gateway.dir / "release/bin/condor_q", "#!/bin/sh\n")
     gateway("attributes", "3600")
@@ -376,7 +341,7 @@ def test_a_gateway_whose_queue_is_empty_for_long_stops_itself(gateway):
 
 
 def test_a_queue_that_cannot_be_read_is_not_an_empty_one(gateway):
-    gateway("install", "cron")
+    gateway("keep")
     wait(gateway.masters)
     write_program(gateway.dir / "release/bin/condor_q", "#!/bin/sh\nexit 1\n")
     gateway("attributes", "1", rc=1)
@@ -578,16 +543,8 @@ def test_check_fails_if_the_tool_does(routes, checked):
     assert checked()[1:] == ["condor_job_router_info failed: exit status 5"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["install", "systemd"], "loginctl enable-linger"),
-        (["install", "at"], "expected auto, systemd or cron"),
-        (["what"], "expected run, keep"),
-    ],
-)
-def test_errors_name_what_is_expected(gateway, arguments, message):
-    assert message in gateway(*arguments, rc=1)
+def test_an_unknown_command_is_an_error(gateway):
+    assert "expected run, keep" in gateway("what", rc=1)
 
 
 # --- without a schedd

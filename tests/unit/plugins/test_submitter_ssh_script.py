@@ -27,11 +27,11 @@ class Submitter:
 
     def run(self, *arguments, keys="", rc=0):
         environment = {"PATH": f"{self.home.parent / 'bin'}:{os.environ['PATH']}", "HOME": "/root"}
-        done = run_program(["sh", str(ROOT / "files/gateway/submitter_ssh.sh"), *arguments], environment, keys, rc)
+        done = run_program(["sh", str(ROOT / "files/gateway/submitter.sh"), *arguments], environment, keys, rc)
         return done.stdout.splitlines() + done.stderr.splitlines()
 
-    def present(self, site="lab", key=""):
-        return self.run("present", site, "login.example.org", "2222", "pilot", key, keys=HOST_KEYS)
+    def connect(self, site="lab", key=""):
+        return self.run("connect", site, "login.example.org", "2222", "pilot", key, keys=HOST_KEYS)
 
     def settings(self, alias):
         """Return the settings that ssh reads for a host."""
@@ -48,18 +48,18 @@ def submitter(tmp_path):
 
 
 def test_a_key_is_made_once_and_its_public_part_is_printed(submitter):
-    first = submitter.present()
+    first = submitter.connect()
     assert set(first[:-1]) == {"changed"}
     key = submitter.ssh / "glidein-gateway-lab"
     assert first[-1] == " ".join(key.with_suffix(".pub").read_text().split()[:2])
-    assert submitter.present() == first[-1:]
+    assert submitter.connect() == first[-1:]
     modes = {path.name: path.stat().st_mode & 0o777 for path in submitter.ssh.iterdir()}
     assert set(modes.values()) == {0o600}
     assert submitter.ssh.stat().st_mode & 0o777 == 0o700
 
 
 def test_the_host_is_known_by_its_alias_and_by_no_other_key(submitter):
-    submitter.present()
+    submitter.connect()
     known = submitter.ssh / "glidein-gateway-lab.known_hosts"
     assert known.read_text() == "gateway-lab ssh-ed25519 AAAAone\ngateway-lab ssh-rsa AAAAtwo\n"
     text = (submitter.ssh / "glidein-gateway-lab.config").read_text()
@@ -72,7 +72,7 @@ def test_ssh_finds_the_host_before_those_of_the_user(submitter):
     submitter.ssh.mkdir()
     config = submitter.ssh / "config"
     config.write_text("Host *\n    User other\n")
-    submitter.present()
+    submitter.connect()
     assert config.read_text() == "Include glidein-gateway-*.config\nHost *\n    User other\n"
     # With -F, ssh looks for relative names in ~/.ssh all the same. The real one is not touched.
     config.write_text(config.read_text().replace("Include ", f"Include {submitter.ssh}/"))
@@ -86,33 +86,33 @@ def test_a_key_of_the_user_is_used_and_stays(submitter):
     key = submitter.ssh / "mine"
     subprocess.check_call(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)])
     public = " ".join(key.with_suffix(".pub").read_text().split()[:2])
-    assert submitter.present(key="~/.ssh/mine")[-1] == public
+    assert submitter.connect(key="~/.ssh/mine")[-1] == public
     assert "    IdentityFile ~/.ssh/mine\n" in (submitter.ssh / "glidein-gateway-lab.config").read_text()
-    submitter.run("absent", "lab")
+    submitter.run("remove", "lab")
     assert sorted(path.name for path in submitter.ssh.iterdir()) == ["mine", "mine.pub"]
 
 
 def test_a_missing_key_of_the_user_is_an_error(submitter):
-    error = submitter.run("present", "lab", "h", "22", "u", "~/.ssh/none", rc=1)[-1]
+    error = submitter.run("connect", "lab", "h", "22", "u", "~/.ssh/none", rc=1)[-1]
     assert error == "glidein_gateway_ssh_key: '~/.ssh/none' is invalid; expected a private key without a passphrase"
     assert list(submitter.ssh.iterdir()) == []
 
 
 def test_two_sites_share_the_include_and_the_last_one_removes_it(submitter):
-    submitter.present("a")
-    submitter.present("b")
+    submitter.connect("a")
+    submitter.connect("b")
     assert (submitter.ssh / "config").read_text() == "Include glidein-gateway-*.config\n"
-    assert set(submitter.run("absent", "a")) == {"changed"}
+    assert set(submitter.run("remove", "a")) == {"changed"}
     assert (submitter.ssh / "config").exists()
-    submitter.run("absent", "b")
+    submitter.run("remove", "b")
     assert list(submitter.home.iterdir()) == []
 
 
 def test_absent_changes_nothing_without_files(submitter):
-    assert submitter.run("absent", "lab") == []
+    assert submitter.run("remove", "lab") == []
     submitter.ssh.mkdir()
     (submitter.ssh / "config").write_text("Host a\n")
-    assert submitter.run("absent", "lab") == []
+    assert submitter.run("remove", "lab") == []
     assert (submitter.ssh / "config").read_text() == "Host a\n"
 
 
@@ -121,8 +121,8 @@ def test_a_config_that_is_a_link_stays_one(submitter):
     real.write_text("Host a\n")
     submitter.ssh.mkdir()
     (submitter.ssh / "config").symlink_to(real)
-    submitter.present()
+    submitter.connect()
     assert real.read_text().startswith("Include ")
-    submitter.run("absent", "lab")
+    submitter.run("remove", "lab")
     assert (submitter.ssh / "config").is_symlink()
     assert real.read_text() == "Host a\n"

@@ -54,7 +54,7 @@ class Submitter:
         """Run the program; return (standard output, standard error)."""
         path = f"{self.bin}:{os.environ['PATH']}"
         done = run_program(
-            ["sh", str(ROOT / "files/gateway/submitter_token.sh"), *arguments],
+            ["sh", str(ROOT / "files/gateway/submitter.sh"), *arguments],
             {"PATH": path, "HOME": "/root", "TMPDIR": str(self.tmp)},
             stdin,
             rc,
