@@ -1,5 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
+import json
+import re
+from pathlib import Path
+
+import msgspec
 import pytest
 from glidein_demand import config
 
@@ -7,8 +12,19 @@ from conftest import settings
 
 
 def test_an_empty_file_gives_the_documented_defaults():
-    defaults = settings()
-    assert (defaults.server.port, defaults.pool.refresh_seconds) == (11001, 300)
+    readme = (Path(__file__).parents[2] / "files/demand_server/README.md").read_text(encoding="utf-8")
+    documented = dict(re.findall(r"^\| ([a-z]+\.[a-z_]+) \| `?([^`|]+?)`? \|", readme, re.MULTILINE))
+    defaults = {
+        f"{section}.{name}": value
+        for section, values in json.loads(msgspec.json.encode(settings())).items()
+        for name, value in values.items()
+    }
+    assert {name: json.loads(value) for name, value in documented.items()} == defaults
+
+
+def test_without_the_default_file_every_setting_has_its_default(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "DEFAULT_CONFIG", str(tmp_path / "config.toml"))
+    assert config.load(tmp_path / "config.toml") == settings()
 
 
 def test_text_of_a_template_counts_as_a_number_or_boolean():

@@ -88,7 +88,7 @@ class PoolSettings(Section, frozen=True):
 class StateSettings(Section, frozen=True):
     """The section [state]."""
 
-    database: str = "sqlite:////var/lib/glidein-demand/state.db"
+    database: str = "sqlite:///glidein-demand.db"
     keep_history_days: Annotated[int, Meta(ge=7, le=3660)] = 400
 
 
@@ -127,11 +127,16 @@ class Settings(Section, frozen=True):
 
 
 def load(path: Path) -> Settings:
-    """Read and check the configuration file at `path`, "-" for standard input; raise ConfigError, with one line."""
+    """Read and check the configuration file at `path`, "-" for standard input; raise ConfigError, with one line.
+
+    Without a file at DEFAULT_CONFIG, every setting has its default.
+    """
     try:
         text = sys.stdin.buffer.read().decode() if str(path) == "-" else path.read_text(encoding="utf-8")
         data = tomllib.loads(text)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and str(path) == DEFAULT_CONFIG:
+            return Settings()
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ConfigError(f"{path}: not a TOML file: {one_line(error)}") from error
