@@ -16,7 +16,7 @@ WRITING = {
     "lease": {"site": "PSC", "entries": {}},
     "monitoring": {"uuid": "a", "glideins_idle": 1},
 }
-PATHS = ("/", "/demand", "/supply", "/metrics", "/history", "/static/style.css", "/nothing")
+PATHS = ("/", "/demand", "/supply", "/metrics", "/history", "/usage", "/static/style.css", "/nothing")
 
 
 def basic(text):
@@ -56,7 +56,7 @@ def test_a_sites_token_is_taken_in_both_forms(service, method, header):
 @pytest.mark.parametrize("header", WRONG)
 def test_an_invalid_token_is_refused_everywhere_and_does_not_count_as_missing(new_service, header):
     service = new_service()
-    for method in METHODS:
+    for method in (*METHODS, "get_job"):
         response = authorised(service, method, header) if header else service.client.post(
             "/jsonrpc", json={"jsonrpc": "2.0", "method": method, "params": WRITING.get(method, {}), "id": 1},
             headers={"Authorization": ""},
@@ -97,6 +97,7 @@ def test_where_reading_needs_a_token_only_the_health_is_open(new_service):
         assert response.status_code == 401, path
         assert response.headers["WWW-Authenticate"].startswith("Basic ")
         assert service.get(path, TOKEN).status_code == (404 if path == "/nothing" else 200), path
+    assert service.error("get_job", {"job": "1.0"})["code"] == -32001
     for method in ("get_state", "get_demand", "get_supply"):
         assert service.error(method)["code"] == -32001
         assert service.call(method, token=TOKEN).status_code == 200

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the commands with their arguments, as root and as another user."""
 
+import grp
 import io
 import json
 import os
 import pwd
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -294,7 +296,8 @@ def open_folder():
 def test_root_is_refused_and_leaves_no_file(open_folder, words):
     folder, _nobody = open_folder
     line = one_line(answer_as(None, "--config", settings_in(folder), *words, input="{}"))
-    assert f"{folder}/state belongs to nobody; run this with: sudo -u nobody\n" in line
+    assert f"{folder}/state belongs to nobody; run this with: sudo -u nobody " in line
+    assert line.endswith(f" {shlex.join(words)}\n")
     assert list((folder / "state").iterdir()) == []
 
 
@@ -316,5 +319,7 @@ def test_another_user_gets_the_advice_to_use_sudo(open_folder):
     line = one_line(answer_as(daemon, "--config", path, "pause"))
     assert f"{folder}/state belongs to nobody; run this with: sudo -u nobody" in line
     path.chmod(0o600)
+    os.chown(folder, 0, grp.getgrnam("games").gr_gid)
     line = one_line(answer_as(daemon, "--config", path, "pause"))
-    assert f"{path}: cannot be read: Permission denied; run this as the service's user, with: sudo -u glidein" in line
+    assert f"{path}: cannot be read: Permission denied; run this as the service's user, with: sudo -u games " in line
+    assert line.endswith(f" --config {path} pause\n")

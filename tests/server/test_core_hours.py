@@ -362,6 +362,7 @@ def test_usage_as_csv_cannot_become_a_formula(used):
     [("per=week", "per must be one of month, day, not 'week'"), ("format=xml", "format must be one of json, csv"),
      ("by=site,site", "by must be a list of"), ("by=password", "by must be a list of"),
      ("since=yesterday", "since must be a date such as 2026-11"), ("until=2026-13", "until must be a date"),
+     ("since=2026-11&until=2026-10", "since must not be after until"),
      ("until=0001-01", "from 1971 to 9998, not '0001-01'"), ("until=9999-12", "until must be a date"),
      ("form=csv", "unknown parameter 'form'"), ("layout=wide", "layout must be one of table, records, not 'wide'")],
 )  # fmt: skip

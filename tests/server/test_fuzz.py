@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 from conftest import NOW, TOKEN, Service, group, site_report
 
 CASES = int(os.environ.get("GLIDEIN_FUZZ_CASES", "500"))
-METHODS = ("get_state", "monitoring", "get_demand", "get_supply", "lease", "report")
-PATHS = ("/", "/jsonrpc", "/demand", "/supply", "/history", "/healthz", "/metrics", "/static/style.css", "/static/")
+METHODS = ("get_state", "monitoring", "get_demand", "get_supply", "get_job", "lease", "report")
+PATHS = (
+    "/", "/jsonrpc", "/demand", "/supply", "/history", "/usage", "/healthz", "/metrics", "/static/style.css",
+    "/static/",
+)  # fmt: skip
 
 
 def cases(share):

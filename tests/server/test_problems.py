@@ -75,11 +75,15 @@ def client(site, silent_s):
         (of_report(error="Site PSC: no connection is open: log in again with glidein.ops.login"), "login", "Site PSC",
          "no connection is open: log in again with glidein.ops.login"),
         (of_report(error="login1: Verification code:"), "login", "Site PSC", "login1: Verification code:"),
+        # Not ssh's: a file on the login node.
+        (of_report(error="/home/glide/.glidein: Permission denied"), "site_error", "Site PSC",
+         "/home/glide/.glidein: Permission denied"),
         (of_report(error="Site PSC: squeue: exit status 1"), "site_error", "Site PSC", "squeue: exit status 1"),
         (of_report(entry(error="sbatch: exit status 1")), "entry_error", "Site PSC", "RM/node: sbatch: exit status 1"),
         (of_report(entry(sick=1)), "held", "Site PSC", "RM/node: 1 glidein is held or can never start."),
         *((changes, "held", "Site PSC", text)
-          for changes, text in map(held, ("BadConstraints", "InvalidAccount", "QOSMaxWallDurationPerJobLimit"))),
+          for changes, text in map(held, ("BadConstraints", "InvalidAccount", "QOSMaxWallDurationPerJobLimit",
+                                      "AssocGrpCPURunMinutesLimit", "held by the load balancer"))),
         *((changes, "allocation", "Site PSC", text)
           for changes, text in map(held, ("AssocGrpCPUMinutesLimit", "QOSGrpGRESMinutes", "allocation exhausted"))),
         (of_report(orphans=3), "orphans", "Site PSC", "3 glideins of an unknown entry or shape."),
@@ -137,7 +141,7 @@ def test_problems_are_sorted_by_severity():
     waiting = [{"schedd": "cm", "count": 1, "limit": 1}]
     everything = found(
         demand=demand(as_of=NOW - 5000, schedds=late, waiting_for_limit=waiting),
-        reports=reports(report("A", orphans=1), report("B", entry(sick=1)), report("C", error="Permission denied")),
+        reports=reports(report("A", orphans=1), report("B", entry(sick=1)), report("C", error="login needed")),
     )
     assert [problem.kind for problem in everything] == ["queue", "login", "held", "schedd_late", "orphans", "limit"]
     severities = [kind.severity for kind in problems.KINDS.values()]

@@ -7,6 +7,8 @@ import json
 
 import pytest
 from glidein_demand import result_cache
+from glidein_demand.web import results
+from glidein_demand.web.auth import ANONYMOUS
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,6 +148,23 @@ def test_sites_with_leases_have_results_of_their_own(service):
         for sites in ((), ("PSC",), ("Cedar",), ("Cedar", "PSC"))
     }
     assert counts == {(): 3, ("PSC",): 5, ("Cedar",): 3, ("Cedar", "PSC"): 5}
+
+
+def test_the_names_of_sites_without_leases_make_no_further_results(service, monkeypatch):
+    service.read(group(5))
+    first = service.post({**CALL, "id": 1})
+    monkeypatch.setattr(result_cache, "dump", lambda _value: pytest.fail("made again"))
+    for number in range(40):
+        service.post({**CALL, "id": 1, "params": {"sites": [f"invented-{number}"]}})
+    assert service.post({**CALL, "id": 1}).data == first.data
+
+
+def test_a_result_of_a_schedd_keeps_the_supply(service):
+    first = results.supply(service.server, ANONYMOUS)
+    service.read(group(5))
+    assert results.supply(service.server, ANONYMOUS) is first
+    service.result("report", site_report(), TOKEN)
+    assert results.supply(service.server, ANONYMOUS) is not first
 
 
 @pytest.mark.parametrize("value", [2**64, -(2**70), "\ud800", {"a": ["\udfff", 10**400]}])

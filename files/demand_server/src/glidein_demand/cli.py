@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import grp
 import json
 import os
 import pwd
+import shlex
 import sys
 import tempfile
 import time
@@ -38,11 +40,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = _parser().parse_args(argv)
     path, serves = Path(arguments.config), arguments.run is _serve
+    command = shlex.join([sys.argv[0], *(sys.argv[1:] if argv is None else argv)])
     try:
         settings = load(path)
         try:
             if arguments.run is not _check:
-                _require_owner(settings.state.database)
+                _require_owner(settings.state.database, command)
             if arguments.run in (_check, _serve):
                 arguments.run(settings)
             else:
@@ -53,14 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise type(error)(f"{path}: {error}") from error
     except (ConfigError, LimitError, TokenError, UsageError) as error:
         retry = isinstance(error, UnusableError) and serves
-        return _failed(f"{error}{_advice(error)}", status=1 if retry else 2)
+        return _failed(f"{error}{_advice(error, path, command)}", status=1 if retry else 2)
     except SQLAlchemyError as error:
         return _failed(f"{path}: state.database: {one_line(error)}", status=1 if serves else 2)
     except KeyboardInterrupt:
         return _failed("interrupted")
 
 
-def _require_owner(url: str) -> None:
+def _require_owner(url: str, command: str) -> None:
     """Raise UsageError or UnusableError if the database's directory is another's: root would make its own files."""
     file = _file_of(url)
     if file is None or not os.path.exists(file.parent):  # noqa: PTH110 - False if this user may not look
@@ -72,7 +75,7 @@ def _require_owner(url: str) -> None:
         text = f"state.database: {file.parent} belongs to {name}"
         if owner == 0:  # perhaps its file system is not mounted yet
             raise UnusableError(text)
-        raise UsageError(f"{text}; run this with: sudo -u {name}")
+        raise UsageError(f"{text}; run this with: sudo -u {name} {command}")
 
 
 @contextlib.contextmanager
@@ -201,9 +204,15 @@ def _user(uid: int) -> str:
         return str(uid)
 
 
-def _advice(error: Exception) -> str:
-    denied = isinstance(error.__cause__, PermissionError)
-    return "; run this as the service's user, with: sudo -u glidein-demand" if denied else ""
+def _advice(error: Exception, path: Path, command: str) -> str:
+    """Return the advice to use sudo if a file cannot be read: the role gives the directory the service's group."""
+    if not isinstance(error.__cause__, PermissionError):
+        return ""
+    try:
+        name = grp.getgrgid(path.parent.stat().st_gid).gr_name
+    except (OSError, KeyError):
+        return "; run this as the service's user"
+    return f"; run this as the service's user, with: sudo -u {name} {command}"
 
 
 def _failed(message: str, status: int = 2) -> int:

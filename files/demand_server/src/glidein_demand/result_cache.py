@@ -7,7 +7,6 @@ from __future__ import annotations
 import collections
 import gzip
 import hashlib
-import itertools
 import json
 import threading
 import zlib
@@ -78,19 +77,17 @@ class ResultCache:
         self._lock = threading.Lock()
         self._source: object = None
         self._cached: collections.OrderedDict[Hashable, tuple[float, JsonResult]] = collections.OrderedDict()
-        self._generations = itertools.count(1)
-        self._generation = 0
 
-    def invalidate(self) -> None:
-        """Drop the cached results, also one that is being computed."""
-        self._generation = next(self._generations)
+    def clear(self) -> None:
+        """Remove the cached results, also one that is being computed."""
+        with self._lock:
+            self._cached.clear()
 
     def get(self, source: object, key: Hashable, now: float, make: Callable[[], tuple[Any, float]]) -> JsonResult:
         """Return the cached result of `key`, else that of `make`, which returns (value, epoch of its expiry).
 
         source: the data that the results are made of. If it differs from that of the last call, the cache is cleared.
         """
-        key = (self._generation, key)
         with self._lock:  # one thread computes a result, and the others wait for it
             if source is not self._source:
                 self._source = source

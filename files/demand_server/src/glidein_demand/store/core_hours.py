@@ -95,7 +95,7 @@ class CoreHours:
             _add(connection, schema.glidein_core_hours, sums, received)
 
     def jobs_seen(self, rows: Iterable[Sequence[Any]], now: int) -> None:
-        """Add the core-seconds of the jobs in a result of the collector, rows of job_cores.claimed_cores.
+        """Add the core-seconds of the jobs in a result of the collector, rows of supply.job_cores.
 
         Each count stands for the time since the last result, at most for SHORTEST_LIMIT_S or two refreshes.
         """

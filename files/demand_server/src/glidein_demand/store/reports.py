@@ -77,7 +77,10 @@ class Reports:
         return self._reports
 
     def launched(self) -> dict[str, int]:
-        """Return {site: sum of the launched glideins of all its reports}. Callers must not change it."""
+        """Return {site: sum of the launched glideins of its reports}. Callers must not change it.
+
+        Overtaken reports do not count: a push in pull mode may repeat one.
+        """
         return self._launched
 
     def delete(self, site: str) -> None:

@@ -135,7 +135,7 @@ def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
             server.ended_glideins.add(params.site, summaries, received)
 
     server.reports.add(_without_glideins(report), received, store_rest)
-    server.supply_cache.invalidate()
+    server.supply_cache.clear()
     return {"accepted": True}
 
 

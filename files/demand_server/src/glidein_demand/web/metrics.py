@@ -16,9 +16,9 @@ from .. import __version__
 from ..pool.schedds import described_gateways
 from ..server import Server
 from ..store.core_hours import CoreHours
+from ..values import Key
 from ..wait_buckets import quantile
 from . import problems, results
-from .auth import ANONYMOUS
 from .methods import METHODS
 
 MAX_SERIES = 5000
@@ -85,7 +85,7 @@ class _ServerMetrics(Collector):
         yield from _of_gateways(described_gateways(snapshot.gateways, now))
         yield from _of_sites(reports, server.reports.launched(), server.leases.rows())
         yield from _of_entries(reports, snapshot.supply["entries"], server.ended_glideins.totals())
-        yield from _of_recent_glideins(results.supply(server, ANONYMOUS).value["entries"])
+        yield from _of_recent_glideins(results.recent_glideins(server, now))
         waits = server.history.recent_waits(now)
         yield _gauges(
             "glidein_demand_job_wait_seconds",
@@ -217,8 +217,8 @@ def _of_entries(
     yield _gauges("glidein_site_entry_error", help_text, ["site", "entry"], _bounded(errors))
 
 
-def _of_recent_glideins(entries: Iterable[Mapping[str, Any]]) -> Iterator[Metric]:
-    known = [(entry["site"], entry["entry"], entry["history"]) for entry in entries if entry["history"]]
+def _of_recent_glideins(recent: Mapping[Key, Mapping[str, Any]]) -> Iterator[Metric]:
+    known = [(site, entry, history) for (site, entry, _shape), history in recent.items()]
     sums = _sums(_RECENT, ((site, {"entry": name, **history}) for site, name, history in known))
     for name, help_text in _RECENT.items():
         yield _gauges(f"glidein_site_recent_{name}", help_text, ["site", "entry"], _bounded(sums[name]))

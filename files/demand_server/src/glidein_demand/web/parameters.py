@@ -51,7 +51,7 @@ Whole = Annotated[int, Meta(ge=0, le=MAX_WHOLE)]
 Glideins = Annotated[int, Meta(ge=0, le=10**9)]
 # Cores of one glidein.
 Cores = Annotated[int, Meta(ge=1, le=10**5)]
-# Core-seconds or jobs of one glidein.
+# Jobs of one glidein.
 Work = Annotated[int, Meta(ge=0, le=10**12)]
 ExitStatus = Annotated[int, Meta(ge=0, le=255)]
 Number = Union[Annotated[int, Meta(ge=-MAX_WHOLE, le=MAX_WHOLE)], Annotated[float, Meta(ge=-MAX_WHOLE, le=MAX_WHOLE)]]
@@ -107,8 +107,6 @@ class Summary(Struct):
     batch_id: Annotated[str, Meta(min_length=1, max_length=128)]
     started: Whole
     ended: Whole
-    granted_core_s: Work
-    busy_core_s: Work
     jobs: Work
     jobs_failed: Work
     registered: Optional[Whole] = None

@@ -103,7 +103,7 @@ KINDS: Mapping[str, Kind] = {
     "unreadable": Kind(
         WARNING,
         "Invalid job requests",
-        "jobs of {} groups cannot be counted",
+        "{} kinds of jobs cannot be counted",
         "Ask the owner to correct the submit file.",
     ),
     "supply": Kind(
@@ -126,13 +126,14 @@ KINDS: Mapping[str, Kind] = {
 _MIN_ENDED_EARLY = 3
 """The fewest early ends for a problem: a glidein whose job was taken by another one also ends early."""
 
-_LOGIN = re.compile(
-    r"permission denied|keyboard-interactive|verification code|one-time|two-factor|login\.yml|"
-    r"log ?in (is )?(needed|anew|again)",
+# The collection's own message about a session, and ssh's about the login: "Permission denied (publickey,password).".
+_LOGIN = re.compile(r"login needed|log in again|permission denied \([\w,-]+\)|verification code", re.IGNORECASE)
+# Slurm's limits on what ended jobs have used, and batch systems' own words. Other limits are about the request.
+_ALLOCATION = re.compile(
+    r"(?:assoc|qos)grp(?:(?!\w*runminutes)\w*minutes|wall)|qosusagethreshold|"
+    r"allocation (?:is )?(?:exhausted|used up|expired)|insufficient (?:allocation|balance|budget|credit)",
     re.IGNORECASE,
 )
-# Other limits, such as Slurm's QOSMaxWallDurationPerJobLimit, are about the request.
-_ALLOCATION = re.compile(r"allocation|balance|budget|credit|used up|(?:assoc|qos)grp\w*minutes", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from ..pool.schedds import described_gateways
 from ..pool.supply import supply_result
 from ..server import Server
 from ..store import glidein_tracking
+from ..values import Key
 from . import charts, job_status
 from .auth import Caller
 from .usage import page_data
@@ -30,7 +31,7 @@ HISTORY_CACHE_S = 60.0
 USAGE_CACHE_S = 60.0
 """The maximum age of the page's core-hours."""
 SUPPLY_CACHE_S = 60.0
-"""The maximum age of the history in get_supply."""
+"""The maximum age of the history and the gateways in get_supply."""
 
 MakeResult = Callable[[Any, "dict[str, int]", bool], Any]
 """result_cache.demand_for or result_cache.state_for."""
@@ -54,6 +55,8 @@ def _less_leases(
     leases, answers = server.leases, server.pool_state.snapshot().results
     # The version is read before the leases, so that they are not older.
     paused, version = server.pause.state()["paused"], leases.version
+    # Only holders differ: names that callers invent make no further results.
+    excluded &= leases.holders()
 
     def make() -> tuple[Any, float]:
         # While the server is paused, every lease is zero.
@@ -73,7 +76,7 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
         current = supply_result(
             snapshot.supply,
             server.machine_ads.all(),
-            server.glideins.summary(int(now), server.ended_glideins.endings(now - glidein_tracking.WINDOW_S)),
+            recent_glideins(server, now),
             server.reports.reports(),
             known,
             server.core_hours.recent(now),
@@ -87,7 +90,12 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
         }
         return {**current, **extra}, now + SUPPLY_CACHE_S
 
-    return server.supply_cache.get(snapshot, known, server.clock(), make)
+    return server.supply_cache.get(snapshot.supply, known, server.clock(), make)
+
+
+def recent_glideins(server: Server, now: float) -> dict[Key, dict[str, Any]]:
+    """Return {(site, entry, shape): history} of the glideins of the last hours."""
+    return server.glideins.summary(int(now), server.ended_glideins.endings(now - glidein_tracking.WINDOW_S))
 
 
 def job(server: Server, name: JobName) -> dict[str, Any]:

@@ -79,6 +79,8 @@ def parse(arguments: Mapping[str, str], now: float, with_users: bool) -> Request
         raise UsersHiddenError("core-hours by user require a token")
     until = _begin("until", arguments["until"], per) if "until" in arguments else _period_of(now, per)
     since = _begin("since", arguments["since"], per) if "since" in arguments else _default_since(until, per)
+    if since > until:
+        raise ValueError("since must not be after until")
     return Request(per, by, since, until, form, layout)
 
 
