@@ -34,10 +34,7 @@ def cases(share):
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     """Return one server for all cases, so that each case meets the state that earlier ones left."""
-    found = Service(
-        url=f"sqlite:///{tmp_path_factory.mktemp('fuzz')}/state.db",
-        server={"allow_anonymous_monitoring": True},
-    )
+    found = Service(url=f"sqlite:///{tmp_path_factory.mktemp('fuzz')}/state.db")
     found.read(group(50, requirements='Owner == "alice"'), group(7, memory_mb=4096))
     found.revoked = found.token("Gone")
     found.server.tokens.revoke("Gone")

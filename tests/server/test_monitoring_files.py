@@ -365,7 +365,7 @@ def test_the_roles_template_makes_settings_of_a_dictionary():
     environment.filters.update(bool=bool, to_json=json.dumps)
     template = environment.from_string((role / "templates/config.toml.j2").read_text(encoding="utf-8"))
     given = {
-        "server": {"bind": "*", "port": 11002, "allow_anonymous_monitoring": True},
+        "server": {"bind": "*", "port": 11002},
         "pool": {"schedds": ["a", "b"], "vo": None, "token_vos": {"https://one.example/": "cms", "https://two/": "x"}},
     }
     made = msgspec.toml.decode(template.render(__demand_server_all_settings=given))

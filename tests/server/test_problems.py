@@ -45,10 +45,6 @@ def held(reason):
     return of_report(entry(sick=2, sick_reasons=[reason])), f"RM/node: 2 glideins are held: {reason}"
 
 
-def client(site, silent_s):
-    return {"clients": [("glide@login1", {"received": NOW - silent_s, "metrics": {}, "site": site})]}
-
-
 @pytest.mark.parametrize(
     ("changes", "kind", "subject", "text"),
     [
@@ -102,7 +98,6 @@ def client(site, silent_s):
          "2 idle jobs of cm cannot be counted: RequestMemory is invalid (first job: 3.0). RequestMemory is alice"),
         ({"demand": demand(group(), waiting_for_limit=[{"schedd": "cm", "count": 1200, "limit": 10000}])}, "limit",
          "Schedd cm", "1,200 idle jobs cannot start until others end: MAX_JOBS_RUNNING is 10,000."),
-        (client("PSC", 3601), "client_silent", "Client glide@login1", "no report for 60 min."),
         ({"can_report": False}, "token", "", "No token exists: no site can report or take a lease."),
     ],
 )  # fmt: skip
@@ -122,8 +117,7 @@ def test_a_problem_has_its_kind_place_and_text(changes, kind, subject, text):
         of_history(1, **{**UNKNOWN, "plans": [PLAN] * 3}),
         of_history(ended_early=4),
         of_history(registered=2, ended_early=2),
-        client("PSC", 3600),
-        client(None, 90000),
+        {"clients": [("glide@login1", {"received": NOW - 90000, "metrics": {}})]},
     ],
 )
 def test_what_is_not_a_problem(changes):

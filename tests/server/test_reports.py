@@ -5,6 +5,7 @@
 import threading
 
 import pytest
+from glidein_demand.store import reports as reports_
 from glidein_demand.store.database import Database
 from glidein_demand.store.reports import Clients, FullError, Reports, newly_launched
 
@@ -94,11 +95,10 @@ def test_reports_of_many_threads_are_all_kept(database, database_url):
     assert [found["received"] for found in reports.reports().values()] == [NOW + 4] * 12
 
 
-def test_beyond_the_limit_the_client_with_the_oldest_data_is_removed():
-    clients = Clients(2, keep_s=60)
+def test_beyond_the_limit_the_client_with_the_oldest_data_is_removed(monkeypatch):
+    monkeypatch.setattr(reports_, "MAX_CLIENTS", 2)
+    clients = Clients()
     for number, uuid in enumerate(("a", "b", "a", "c")):
-        clients.add(uuid, METRICS, NOW + number, "PSC")
+        clients.add(uuid, METRICS, NOW + number)
     assert list(clients.recent(NOW + 3)) == ["a", "c"]
-    assert clients.recent(NOW + 63) == {"c": {"received": NOW + 3, "metrics": METRICS, "site": "PSC"}}
-    clients.delete("PSC")
-    assert clients.recent(NOW) == {}
+    assert clients.recent(NOW + 86403) == {"c": {"received": NOW + 3, "metrics": METRICS}}

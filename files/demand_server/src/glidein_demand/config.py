@@ -53,7 +53,6 @@ class ServerSettings(Section, frozen=True):
     port: Port = 11001
     threads: Annotated[int, Meta(ge=1, le=256)] = 8
     reading: Annotated[Literal["open", "token"], Meta(description="'open' or 'token'")] = "open"
-    allow_anonymous_monitoring: bool = True
     max_connections: Annotated[int, Meta(ge=1, le=100000)] = 500
 
 
@@ -149,7 +148,7 @@ def load(path: Path) -> Settings:
 def parse(data: dict[str, Any]) -> Settings:
     """Check a parsed configuration file, and return its settings with defaults for missing ones."""
     try:
-        # Ansible's templates may make text of numbers and booleans, which is accepted.
+        # Ansible's templates may make text of numbers, which is accepted.
         return msgspec.convert(data, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(one_line(_described(str(error), data))) from error

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -14,9 +13,12 @@ from typing import Any, Callable
 
 from sqlalchemy import delete, func, select
 
-from ..values import MAX_SITES
+from ..values import DAY_S, MAX_SITES
 from . import schema
 from .database import Database, upsert
+
+MAX_CLIENTS = 200
+"""The most PyGlidein clients whose data is kept, each for a day: callers choose the names."""
 
 MAX_LOGGED = 100
 """The most clients whose refusal is logged. Callers choose the names, so they must not fill the log."""
@@ -95,47 +97,39 @@ class Reports:
 class Clients:
     """The last monitoring data of PyGlidein clients by uuid, and the log of refused calls. Safe from many threads.
 
-    They are in memory only: clients report every few minutes, and only the page shows the data. Beyond `most` clients,
+    They are in memory only: clients report every few minutes, and only the page shows the data. Beyond MAX_CLIENTS,
     the one with the oldest data is removed.
     """
 
-    def __init__(self, most: int, keep_s: float = math.inf) -> None:
-        self._most = most
-        self._keep_s = keep_s
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._clients: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._logged: set[tuple[str, str]] = set()
 
-    def add(self, uuid: str, metrics: Mapping[str, Any], received: int, site: str | None = None) -> None:
-        """Store a client's data in place of its last ones. site: that of its token."""
+    def add(self, uuid: str, metrics: Mapping[str, Any], received: int) -> None:
+        """Store a client's data in place of its last ones."""
         with self._lock:
-            self._clients[uuid] = {"received": received, "metrics": metrics, "site": site}
+            self._clients[uuid] = {"received": received, "metrics": metrics}
             self._clients.move_to_end(uuid)
-            while len(self._clients) > self._most:
+            while len(self._clients) > MAX_CLIENTS:
                 self._clients.popitem(last=False)
 
     def recent(self, now: float) -> dict[str, dict[str, Any]]:
-        """Return {uuid: {"received": epoch, "metrics": {...}, "site": name or None}} of at most `keep_s` ago."""
+        """Return {uuid: {"received": epoch, "metrics": {...}}} of the last day."""
         with self._lock:
-            return {uuid: one for uuid, one in self._clients.items() if now - one["received"] <= self._keep_s}
+            return {uuid: one for uuid, one in self._clients.items() if now - one["received"] <= DAY_S}
 
-    def delete(self, site: str) -> None:
-        """Delete the data of a site's clients."""
-        with self._lock:
-            for uuid in [uuid for uuid, one in self._clients.items() if one["site"] == site]:
-                del self._clients[uuid]
-
-    def log_refused(self, method: str, client: object, setting: str) -> None:
+    def log_refused(self, method: str, client: object) -> None:
         """Log, once for each method and client, that a call of `client`, an unchecked name, is refused.
 
-        setting: the reason. These clients repeat the call in each cycle.
+        These clients repeat the call in each cycle.
         """
         name = ascii(client)[:80]
         with self._lock:
             if (method, name) in self._logged or len(self._logged) >= MAX_LOGGED:
                 return
             self._logged.add((method, name))
-        log.warning("%s of the client %s without a token is refused: %s", method, name, setting)
+        log.warning('%s of the client %s without a token is refused: server.reading = "token"', method, name)
 
 
 def overtaken(last: Mapping[str, Any], report: Mapping[str, Any]) -> bool:

@@ -17,8 +17,8 @@ from ..values import MAX_SITES, MAX_WHOLE, NAME
 
 MAX_TEXT = 2000
 """The longest text that is stored; a longer one is truncated."""
-MAX_ANONYMOUS_PARTITIONS = 50
-"""The most partitions of a PyGlidein client without a token."""
+MAX_PARTITIONS = 50
+"""The most partitions of a PyGlidein client."""
 MAX_RUNNING_OF_A_SITE = 10_000
 """The most running glideins that a whole report may list."""
 MAX_SUMMARIES = 1000
@@ -198,7 +198,7 @@ class Report(Struct, forbid_unknown_fields=True):
 
 
 # By partition. A number instead is that of the partition "Cluster".
-_Metric = Union[Number, Annotated[dict[str, Number], Meta(max_length=MAX_ENTRIES)], None]
+_Metric = Union[Number, Annotated[dict[str, Number], Meta(max_length=MAX_PARTITIONS)], None]
 
 
 class Metrics(Struct, kw_only=True):

@@ -112,9 +112,6 @@ KINDS: Mapping[str, Kind] = {
         "{} inconsistent machine ads",
         "Compare with condor_status -af Name AuthenticatedIdentity.",
     ),
-    "client_silent": Kind(
-        WARNING, "No report", "{} PyGlidein clients do not report", "Check that the client still runs."
-    ),
     "limit": Kind(
         NOTE,
         "Jobs wait for a limit",
@@ -138,7 +135,7 @@ _ALLOCATION = re.compile(
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem. subject: the schedd, site or client; site: its site, or ""; anchor: the HTML id of its row, or "".
+    """A problem. subject: the schedd or site; site: its site, or ""; anchor: the HTML id of its row, or "".
 
     separator: the text between `subject` and `text`.
     """
@@ -175,7 +172,7 @@ def health(about: Mapping[str, Any], settings: Settings, now: float) -> dict[str
 
 def find(data: PageData) -> list[Problem]:
     """Return all problems except a pause, sorted by severity, kind and subject."""
-    problems = [*_of_demand(data), *_of_supply(data), *_of_reports(data), *_of_history(data), *_of_clients(data)]
+    problems = [*_of_demand(data), *_of_supply(data), *_of_reports(data), *_of_history(data)]
     if not data.can_report:
         problems.append(Problem("token", "No token exists: no site can report or take a lease."))
     order = list(KINDS)
@@ -311,15 +308,6 @@ def _never_registered(plans: list[Mapping[str, Any]]) -> bool:
     """Return True if glideins ran in each of the last three reports and none was registered."""
     last = plans[-3:]
     return len(last) == 3 and all(plan["running"] and plan["registered"] == 0 for plan in last)
-
-
-def _of_clients(data: PageData) -> Iterator[Problem]:
-    for uuid, client in data.clients:
-        silent = data.now - client["received"]
-        # Any caller can send the data of a client without a token.
-        if client["site"] is not None and silent > data.settings.pool.silent_seconds:
-            text = f"no report for {format_duration(silent)}."
-            yield Problem("client_silent", text, f"Client {uuid}", anchor="clients")
 
 
 def _of_site(kind: str, site: str, text: str) -> Problem:

@@ -135,7 +135,7 @@ class PageData:
     reports: Mapping[str, Mapping[str, Any]]
     """{site: report with "received"}, as `Reports.reports()` gives it. An entry may carry "sick_reasons": [text]."""
     clients: Sequence[tuple[str, Mapping[str, Any]]]
-    """(uuid, {"received", "metrics", "site": that of the token, or None}) of PyGlidein's clients."""
+    """(uuid, {"received", "metrics"}) of PyGlidein's clients."""
     leases: Sequence[Mapping[str, Any]]
     """`Leases.rows()`: {"site", "entry", "group", "jobs", "expires"}, sorted, without expired ones."""
     pause: Mapping[str, Any]
@@ -156,7 +156,6 @@ def page(server: Server, caller: Caller, range_name: str | None, asked: str) -> 
     usage = server.usage_cache.get(
         None, known, now, lambda: (page_data(server.core_hours, now, known), now + USAGE_CACHE_S)
     )
-    clients = [*server.clients.recent(now).items(), *server.anonymous.recent(now).items()]
     return PageData(
         settings=server.settings,
         now=now,
@@ -164,7 +163,7 @@ def page(server: Server, caller: Caller, range_name: str | None, asked: str) -> 
         supply=supply(server, caller).value,
         history=history(server, charts.range_or_default(range_name)).value,
         reports=server.reports.reports(),
-        clients=sorted(clients, key=lambda client: (client[1]["site"] is None, client[0])),
+        clients=sorted(server.clients.recent(now).items()),
         leases=server.leases.rows(),
         pause=server.pause.state(),
         usage=usage.value,

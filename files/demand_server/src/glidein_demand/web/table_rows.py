@@ -287,7 +287,6 @@ def client_row(uuid: str, client: Row, data: PageData) -> dict[str, Any]:
     sums = {metric: f"{sum(values.values()):,g}" for metric, values in client["metrics"].items()}
     return {
         "uuid": uuid,
-        "site": client["site"],
         **{name: sums.get(f"glideins_{name}", UNKNOWN) for name in ("idle", "running", "launched")},
         "late": _is_late(client, data),
         "report": format_time(client["received"], data.now),
