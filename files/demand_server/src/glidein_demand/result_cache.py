@@ -5,20 +5,14 @@
 from __future__ import annotations
 
 import collections
-import gzip
-import hashlib
 import json
 import threading
-import zlib
 from collections.abc import Hashable, Mapping
 from typing import Any, Callable
 
 import msgspec
 
 from .pool.demand import pyglidein_state
-
-GZIP_LEVEL = 6
-_GZIP_FORMAT = 16 + zlib.MAX_WBITS
 
 
 class JsonResult:
@@ -27,43 +21,10 @@ class JsonResult:
     def __init__(self, value: Any) -> None:
         self.value = value
         self.body = dump(value)
-        # Weak, because the compressed form has the same ETag. A hash of the content stays valid after a restart.
-        self.etag = f'W/"{hashlib.sha256(self.body).hexdigest()[:32]}"'
-        self._lock = threading.Lock()
-        self._compressed: bytes | None = None
-        self._common_part: tuple[bytes, Any] | None = None
 
-    def reply(self, identity: str | None, compress: bool) -> bytes:
-        """Return the response to the request with this id (as JSON), or the bare result if None.
-
-        compress: return it as gzip.
-        """
-        if identity is None:
-            return self._gzip() if compress else self.body
-        end = b',"id":' + identity.encode() + b"}"
-        if not compress:
-            return _BEGIN + self.body + end
-        prefix, compressor = self._common_gzip()
-        # Only the end differs between two responses: a copy of the compressor continues after the common part.
-        rest = compressor.copy()
-        return prefix + rest.compress(end) + rest.flush()
-
-    def _gzip(self) -> bytes:
-        with self._lock:
-            if self._compressed is None:
-                self._compressed = gzip.compress(self.body, GZIP_LEVEL, mtime=0)
-            return self._compressed
-
-    def _common_gzip(self) -> tuple[bytes, Any]:
-        with self._lock:
-            if self._common_part is None:
-                compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP_FORMAT)
-                prefix = compressor.compress(_BEGIN + self.body) + compressor.flush(zlib.Z_SYNC_FLUSH)
-                self._common_part = (prefix, compressor)
-            return self._common_part
-
-
-_BEGIN = b'{"jsonrpc":"2.0","result":'
+    def reply(self, identity: bytes) -> bytes:
+        """Return the response to the request with this id (as JSON)."""
+        return b'{"jsonrpc":"2.0","result":' + self.body + b',"id":' + identity + b"}"
 
 
 class ResultCache:
