@@ -225,7 +225,7 @@ def _of_demand(data: PageData) -> Iterator[Problem]:
             f"{format_count(row['count'], 'idle job')} of {row['schedd']} cannot be counted: {row['attribute']} is "
             f"invalid (first job: {row['first_job'] or 'unknown'})."
         )
-        if data.caller_has_token:
+        if "error" in row:
             text += f" {row['error']}"
         yield Problem("unreadable", text)
     for row in demand["waiting_for_limit"]:

@@ -121,15 +121,15 @@ def history(server: Server, name: str) -> result_cache.JsonResult:
 class PageData:
     """The data of the page, as plain values that the page does not change.
 
-    Times are in epoch seconds. `demand` is the full demand: the page selects what the caller may see.
+    Times are in epoch seconds. `demand` and `supply` have only what the caller may see.
     """
 
     settings: Settings
     now: float
     demand: Mapping[str, Any]
-    """`QueryResults.demand()`: the full demand, before leases are subtracted."""
+    """`QueryResults.demand()` for the caller, before leases are subtracted."""
     supply: Mapping[str, Any]
-    """The full result of get_supply, with `history` per entry. A missing key is unknown."""
+    """The result of get_supply for the caller, with `history` per entry. A missing key is unknown."""
     history: Mapping[str, Any]
     """`charts.history_json` for the range in the address (`?range=`)."""
     reports: Mapping[str, Mapping[str, Any]]
@@ -143,7 +143,7 @@ class PageData:
     usage: Mapping[str, Any]
     """`usage.page_data`: core-hours of this month and the last one."""
     caller_has_token: bool
-    """True if the caller may see user names, Requirements, and texts that contain them."""
+    """True if the caller may see the reasons in reports, which may contain user names and Requirements."""
     job: Mapping[str, Any] | None
     """The job in the address (`?job=`): {"query", "result": of get_job} or {"query", "error"}. Needs a token."""
     can_report: bool
@@ -159,7 +159,7 @@ def page(server: Server, caller: Caller, range_name: str | None, asked: str) -> 
     return PageData(
         settings=server.settings,
         now=now,
-        demand=server.pool_state.snapshot().results.demand(),
+        demand=server.pool_state.snapshot().results.demand(known),
         supply=supply(server, caller).value,
         history=history(server, charts.range_or_default(range_name)).value,
         reports=server.reports.reports(),

@@ -86,8 +86,7 @@ def _group(group: Row, leased: Mapping[str, int], data: PageData) -> dict[str, A
         "runtime": "not stated" if runtime is None else format_duration(runtime),
         "first_job": group["first_job"] or "unknown", "stale": bool(stale), "notes": notes,
     }  # fmt: skip
-    if data.caller_has_token:
-        # The reason of a ceiling contains the user's name.
+    if "users" in group:
         for reason, jobs in group.get("limited_by", {}).items():
             notes.append(f"{format_number(jobs)} over a limit: {reason}")
         row["requirements"] = group["requirements"]
