@@ -101,23 +101,6 @@ def test_a_token_is_revoked_by_name(run, database):
     assert "unknown token 'PSC'" in one_line(run("token", "revoke", "PSC"))
 
 
-def test_a_supplied_token_is_set_once_and_is_not_printed(run, database):
-    secret = SECRETS["A"].encode()
-    assert run("token", "set", "PSC", "--check", stdin=secret) == (0, '{"change": "created"}\n', "")
-    assert Tokens(database).identify(SECRETS["A"]) is None
-    for options, change, kind in (([], "created", "site"), ([], "", "site"), (["--reader"], "changed", "reader")):
-        assert run("token", "set", "PSC", *options, stdin=secret + b"\n") == (0, f'{{"change": "{change}"}}\n', "")
-        assert Tokens(database).identify(SECRETS["A"]) == Token("PSC", kind)
-
-
-@pytest.mark.parametrize("stdin", [b"short", b"\xff" * 20, b""])
-def test_an_invalid_token_is_refused_and_not_quoted(run, database, stdin):
-    line = one_line(run("token", "set", "PSC", stdin=stdin))
-    assert "ASCII characters" in line
-    assert not stdin or stdin.decode("latin-1") not in line
-    assert Tokens(database).rows() == []
-
-
 def test_the_list_has_no_secret_and_fits_a_terminal(run, database):
     names = ["N" * 64, "PSC"]
     secrets = [run("token", "create", name)[1].strip() for name in names]
@@ -241,13 +224,12 @@ def answer_as(user, *words, **options):
         (["check"], ""),
         (["pause", "--show"], '{"paused": false, "since": null, "reason": "", "by": ""}\n'),
         (["token", "sync", "--check"], '{"created": ["A", "B"], "changed": [], "revoked": []}\n'),
-        (["token", "set", "PSC", "--check"], '{"change": "created"}\n'),
         (["lease-limits", "--check"], '{"changed": ["A"], "removed": []}\n'),
     ],
 )
 def test_what_only_reads_makes_no_database(tmp_path, words, out):
     (tmp_path / "state").mkdir()
-    stdin = {"sync": json.dumps(SECRETS), "set": SECRETS["A"]}.get(words[1] if words[1:] else "", '{"A": 1}')
+    stdin = json.dumps(SECRETS) if "sync" in words else '{"A": 1}'
     path = settings_in(tmp_path, "pool.constraint = 'WantX == 1'")
     assert answer("--config", path, *words, input=stdin) == (0, out, "")
     assert list((tmp_path / "state").iterdir()) == []

@@ -126,15 +126,6 @@ def _token_create(arguments: argparse.Namespace, database: Database) -> None:
     print(secret)
 
 
-def _token_set(arguments: argparse.Namespace, database: Database) -> None:
-    try:
-        secret = sys.stdin.buffer.read().decode("ascii").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise UsageError("standard input must be a token of ASCII characters") from error
-    change = Tokens(database).put(arguments.name, secret, arguments.kind, check=arguments.only_read)
-    print(json.dumps({"change": change}))
-
-
 def _token_revoke(arguments: argparse.Namespace, database: Database) -> None:
     Tokens(database).revoke(arguments.name)
     print(f"revoked: {arguments.name}")
@@ -239,13 +230,11 @@ def _parser() -> argparse.ArgumentParser:
     token = commands.add_parser("token", help="create, revoke and list the tokens of sites and readers")
     actions = token.add_subparsers(required=True, metavar="ACTION")
     create = _command(actions, "create", _token_create, "create a token and print it, only this once")
-    put = _command(actions, "set", _token_set, "read a token from standard input, and make it that of NAME")
-    for command in (create, put):
-        command.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
-        command.add_argument(
-            "--reader", dest="kind", action="store_const", const="reader", default="site",
-            help="a token that may read all data, and may not write",
-        )  # fmt: skip
+    create.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
+    create.add_argument(
+        "--reader", dest="kind", action="store_const", const="reader", default="site",
+        help="a token that may read all data, and may not write",
+    )  # fmt: skip
     revoke = _command(actions, "revoke", _token_revoke, "revoke a token")
     revoke.add_argument("name", metavar="NAME")
     listing = _command(actions, "list", _token_list, "list the tokens")
@@ -259,7 +248,7 @@ def _parser() -> argparse.ArgumentParser:
         commands, "lease-limits", _lease_limits,
         'read {"site": jobs} from standard input: the most jobs that each site may lease; no limit for other sites',
     )  # fmt: skip
-    for command in (put, sync, limits):
+    for command in (sync, limits):
         command.add_argument("--check", dest="only_read", action="store_true", help="only print the change")
     return parser
 

@@ -59,14 +59,13 @@ class Tokens:
         return secret
 
     def install(
-        self, secrets: Mapping[str, str | None], kind: str = "site", origin: str | None = "role", check: bool = False
+        self, secrets: Mapping[str, str | None], kind: str = "site", origin: str = "role", check: bool = False
     ) -> dict[str, list[str]]:
         """Make the tokens of this kind and origin equal to `secrets` ({name: secret}); one transaction.
 
         Return {"created": [name], "changed": [name], "revoked": [name]}, sorted; with `check`, change nothing.
         A name without secret (None) has no token of this kind afterwards, whatever its origin.
-        A token of the same name and another origin is replaced ("changed"). Without an origin, no token is revoked,
-        and one that has this secret and kind keeps its origin. Raise TokenError.
+        A token of the same name and another origin is replaced ("changed"). Raise TokenError.
         """
         wanted = wanted_digests({name: secret for name, secret in secrets.items() if secret is not None})
         refused = frozenset(secrets) - frozenset(wanted)
@@ -78,18 +77,10 @@ class Tokens:
             found = changes(_rows_by_name(connection), wanted, kind, origin, refused)
             connection.execute(delete(schema.token).where(schema.token.c.name.in_(found["revoked"] + found["changed"])))
             names = found["created"] + found["changed"]
-            rows = [self._row(name, kind, origin or "command", wanted[name]) for name in names]
+            rows = [self._row(name, kind, origin, wanted[name]) for name in names]
             if rows:
                 connection.execute(schema.token.insert(), rows)
         return found
-
-    def put(self, name: str, secret: str, kind: str = "site", check: bool = False) -> str:
-        """Make the token of `name` have this secret and kind; return "created", "changed", or "" for no change.
-
-        With `check`, change nothing. Raise TokenError.
-        """
-        found = self.install({name: secret}, kind, None, check)
-        return next((change for change, names in found.items() if names), "")
 
     def revoke(self, name: str) -> None:
         """Revoke a token at once. Raise TokenError if the name is unknown."""
@@ -149,24 +140,25 @@ def changes(
     known: Mapping[str, Mapping[str, Any]],
     wanted: Mapping[str, str],
     kind: str,
-    origin: str | None,
+    origin: str,
     refused: frozenset[str] = frozenset(),
 ) -> dict[str, list[str]]:
     """Return the changes that install() makes. Raise TokenError.
 
     known: rows by name; wanted: {name: digest}; refused: names that must have no token.
     """
-    same = {"kind": kind} if origin is None else {"kind": kind, "origin": origin}
+
+    def has_kind_and_origin(row: Mapping[str, Any]) -> bool:
+        return (row["kind"], row["origin"]) == (kind, origin)
+
     changed = [
         name
         for name, hashed in wanted.items()
-        if name in known and {"digest": hashed, **same} != {key: known[name][key] for key in ("digest", *same)}
+        if name in known and not (known[name]["digest"] == hashed and has_kind_and_origin(known[name]))
     ]
     others = {name: row for name, row in known.items() if name not in wanted}
     revoked = [
-        name
-        for name, row in others.items()
-        if (row["kind"] == kind if name in refused else origin and {key: row[key] for key in same} == same)
+        name for name, row in others.items() if (row["kind"] == kind if name in refused else has_kind_and_origin(row))
     ]
     for name, row in others.items():
         if name not in revoked and row["digest"] in wanted.values():
