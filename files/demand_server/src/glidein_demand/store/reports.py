@@ -9,7 +9,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, Callable
+from typing import Any
 
 from sqlalchemy import delete, func, select
 
@@ -23,6 +23,8 @@ MAX_CLIENTS = 200
 MAX_LOGGED = 100
 """The most clients whose refusal is logged. Callers choose the names, so they must not fill the log."""
 
+_column = schema.report.c
+
 log = logging.getLogger(__name__)
 
 
@@ -31,67 +33,50 @@ class FullError(Exception):
 
 
 class Reports:
-    """Reports by site: a cache in memory over a table. Safe from many threads.
-
-    Other processes may write: their rows are read at the start, and the row of a site when that site reports here.
-    """
+    """The last report of each site. Safe from many threads and processes."""
 
     def __init__(self, db: Database, max_sites: int = MAX_SITES) -> None:
         self._db = db
         self._max_sites = max_sites
-        # Held for a write and its change in memory, so that both have the same order.
-        self._lock = threading.Lock()
-        with db.read() as connection:
-            rows = connection.execute(select(schema.report)).all()
-        self._reports = {row.site: json.loads(row.body) for row in rows}
-        self._launched = {row.site: row.launched for row in rows}
 
-    def add(self, report: dict[str, Any], received: int, also: Callable[[bool], object] = lambda _is_new: None) -> bool:
+    def add(self, report: Mapping[str, Any], received: int) -> bool:
         """Store a valid report in place of its site's last one; FullError beyond max_sites.
 
-        Return False, and do not store the report, if it is not newer than the last one. also: is called with the result
-        within the same transaction, and stores the rest of the report: all is stored, or nothing.
+        Return False, and do not store the report, if it is not newer than the last one.
         """
         site = report["site"]
         report = {**report, "received": received}
-        with self._lock:
-            with self._db.begin() as connection:
-                before = connection.execute(select(schema.report).where(schema.report.c.site == site)).first()
-                number = connection.execute(select(func.count()).select_from(schema.report)).scalar_one()
-                if before is None and number >= self._max_sites:
-                    raise FullError(f"{self._max_sites} sites are known already")
-                last = json.loads(before.body) if before else None
-                is_new = last is None or not overtaken(last, report)
-                launched = (before.launched if before else 0) + newly_launched(last, report)
-                if is_new:
-                    row = {
-                        "site": site, "received": received, "body": json.dumps(report), "launched": launched,
-                    }  # fmt: skip
-                    connection.execute(upsert(connection, schema.report, ["site"]), [row])
-                also(is_new)
-            if is_new:
-                self._reports = {**self._reports, site: report}
-                self._launched = {**self._launched, site: launched}
-        return is_new
+        with self._db.begin() as connection:
+            before = connection.execute(select(schema.report).where(_column.site == site)).first()
+            number = connection.execute(select(func.count()).select_from(schema.report)).scalar_one()
+            if before is None and number >= self._max_sites:
+                raise FullError(f"{self._max_sites} sites are known already")
+            last = json.loads(before.body) if before else None
+            if last is not None and overtaken(last, report):
+                return False
+            launched = (before.launched if before else 0) + newly_launched(last, report)
+            row = {"site": site, "received": received, "body": json.dumps(report), "launched": launched}
+            connection.execute(upsert(connection, schema.report, ["site"]), [row])
+        return True
 
     def reports(self) -> dict[str, dict[str, Any]]:
-        """Return {site: report with "received" (epoch)}. Callers must not change it."""
-        return self._reports
+        """Return {site: report with "received" (epoch)}."""
+        with self._db.read() as connection:
+            return {row.site: json.loads(row.body) for row in connection.execute(select(_column.site, _column.body))}
 
     def launched(self) -> dict[str, int]:
-        """Return {site: sum of the launched glideins of its reports}. Callers must not change it.
+        """Return {site: sum of the launched glideins of its reports}.
 
         Overtaken reports do not count: a push in pull mode may repeat one.
         """
-        return self._launched
+        with self._db.read() as connection:
+            rows = connection.execute(select(_column.site, _column.launched))
+            return {row.site: row.launched for row in rows}
 
     def delete(self, site: str) -> None:
         """Delete a site's report."""
-        with self._lock:
-            with self._db.begin() as connection:
-                connection.execute(delete(schema.report).where(schema.report.c.site == site))
-            self._reports = {name: report for name, report in self._reports.items() if name != site}
-            self._launched = {name: number for name, number in self._launched.items() if name != site}
+        with self._db.begin() as connection:
+            connection.execute(delete(schema.report).where(_column.site == site))
 
 
 class Clients:

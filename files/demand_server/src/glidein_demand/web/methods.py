@@ -120,15 +120,13 @@ def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
         del report["unserved"]
     received = int(server.clock())
 
-    def store_rest(is_new: bool) -> None:
-        if is_new:
+    with server.database.begin():  # all is stored, or nothing
+        if server.reports.add(_without_glideins(report), received):
             server.glideins.reported(report, received)
             server.core_hours.reported(report, received)
         # Also for a report that is older than the last one: ended glideins stay ended, and count once.
         if summaries is not None:
             server.ended_glideins.add(params.site, summaries, received)
-
-    server.reports.add(_without_glideins(report), received, store_rest)
     server.supply_cache.clear()
     return {"accepted": True}
 
