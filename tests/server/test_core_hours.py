@@ -13,7 +13,6 @@ from glidein_demand.pool import supply
 from glidein_demand.store import core_hours as core_hours_module
 from glidein_demand.store.core_hours import (
     DAY,
-    EVER,
     HOUR,
     MAX_GAP_S,
     MONTH,
@@ -219,7 +218,7 @@ def test_days_are_deleted_and_months_are_kept(database):
     assert hours.sums(DAY, 0, 2**40, ()) == []
     assert [row["glidein_core_s"] for row in hours.sums(MONTH, 0, 2**40, ())] == [28 * 300]
     assert hours.current(NOW + 102 * DAY_S)["entries"] == []
-    assert hours.sums(EVER, 0, 0, ())[0]["job_core_s"] == 300
+    assert totals(hours) == {("PSC", "RM"): (28 * 300, 300)}
 
 
 def claimed(owner="alice@pool", group=None, cpus=2, **changes):
@@ -281,7 +280,6 @@ def test_the_names_of_a_month_count_in_the_next_months_however_many_there_were(h
             rows = [["PSC", "RM", "node", f"u{month}{user}", "p", "", number] for user in range(2)]
             hours.jobs_seen(rows, at)
     assert of_jobs(hours, "entry", "user", since=month_of(at)) == {("RM", "u30"): 300, ("RM", "u31"): 300}
-    # The sums of all time have no users, so that users do not use up their limit.
     assert totals(hours, ("entry", "project")) == {("RM", "p"): (None, 4 * 600)}
 
 
