@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from . import __version__
 from .config import DEFAULT_CONFIG, ConfigError, Settings, UnusableError, load
-from .store.database import Database, one_line, parse_url
+from .store.database import Database, driver_text, parse_url
 from .store.leases import LeaseLimits, LimitError, Pause
 from .store.tokens import TokenError, Tokens
 
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         retry = isinstance(error, UnusableError) and serves
         return _failed(f"{error}{_advice(error, path, command)}", status=1 if retry else 2)
     except SQLAlchemyError as error:
-        return _failed(f"{path}: state.database: {one_line(error)}", status=1 if serves else 2)
+        return _failed(f"{path}: state.database: {driver_text(error)}", status=1 if serves else 2)
     except KeyboardInterrupt:
         return _failed("interrupted")
 

@@ -8,7 +8,7 @@ import hashlib
 import secrets as random_secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from sqlalchemy import Connection, bindparam, delete, select, update
@@ -30,10 +30,14 @@ class TokenError(ValueError):
 
 @dataclass(frozen=True)
 class Token:
-    """The owner of a secret. Kind "site" writes as the site `name` and reads all; kind "reader" reads all."""
+    """The owner of a secret. Kind "site" writes as the site `name` and reads all; kind "reader" reads all.
+
+    created: in epoch seconds.
+    """
 
     name: str
     kind: str
+    created: int = field(default=0, compare=False)
 
 
 class Tokens:
@@ -98,16 +102,11 @@ class Tokens:
             found = _rows_by_name(connection)
         return [{key: row[key] for key in row if key != "digest"} for _name, row in sorted(found.items())]
 
-    def made(self, name: str) -> int:
-        """Return the creation time of the token of `name` (epoch seconds); 0 for an unknown name."""
-        with self._db.read() as connection:
-            return connection.execute(select(schema.token.c.created).where(schema.token.c.name == name)).scalar() or 0
-
     def identify(self, secret: str) -> Token | None:
         """Return the token that has this secret, or None. Write nothing: store_uses() stores the use."""
         given, column = digest(secret), schema.token.c
         # The time of a look-up may reveal a part of the digest, but a part of a hash reveals nothing of the secret.
-        query = select(column.name, column.kind, column.last_used).where(column.digest == given)
+        query = select(column.name, column.kind, column.created, column.last_used).where(column.digest == given)
         with self._db.read() as connection:
             found = connection.execute(query).first()
         if found is None:
@@ -115,7 +114,7 @@ class Tokens:
         hour = int(self._clock()) // USED_STEP_S * USED_STEP_S
         if hour > (found.last_used or 0):
             self._uses[given] = hour
-        return Token(found.name, found.kind)
+        return Token(found.name, found.kind, found.created)
 
     def store_uses(self) -> None:
         """Store the hours in which tokens were used since the last call."""

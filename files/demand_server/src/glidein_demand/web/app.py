@@ -13,7 +13,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTo
 
 from ..config import Settings
 from ..server import Server
-from ..values import MAX_BODY_BYTES
+from ..values import MAX_BODY_BYTES, one_line
 from . import auth, methods, responses
 from .routes import EXTENSION, current_server, routes
 
@@ -99,7 +99,7 @@ def too_large(_error: RequestEntityTooLarge) -> flask.Response:
 
 def database_error(error: SQLAlchemyError) -> flask.Response:
     """Log the database's message, and return the error 503."""
-    flask.current_app.logger.error("database: %s", " ".join(str(error).split())[:300])
+    flask.current_app.logger.error("database: %s", one_line(error)[:300])
     return responses.error(503, methods.NO_DATABASE)
 
 

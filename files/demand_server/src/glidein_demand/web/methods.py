@@ -141,7 +141,7 @@ def monitoring(server: Server, caller: Caller, params: Monitoring) -> str:
 def _use_site(server: Server, caller: Caller, deployment: str | None, seconds: int) -> None:
     """Register the deployment as the user of the caller's site, if the caller names a deployment."""
     if deployment is not None:
-        server.site_owners.use(caller.name, deployment, seconds, server.tokens.made(caller.name))
+        server.site_owners.use(caller.name, deployment, seconds, caller.token_created)
 
 
 METHODS: dict[str, tuple[type[msgspec.Struct], Callable[[Server, Caller, Any], Any]]] = {

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..pool.queries import ATTRIBUTE_NAME, MAX_NAMES_OF_CALLER
-from ..values import MAX_SITES, MAX_WHOLE, NAME
+from ..values import DAY_S, MAX_SITES, MAX_WHOLE, NAME
 
 MAX_TEXT = 2000
 """The longest text that is stored; a longer one is truncated."""
@@ -27,7 +27,7 @@ MAX_LEASE_PAIRS = 20000
 """The most (entry, group) pairs of one lease."""
 MAX_ENTRIES = 1000
 DEFAULT_TTL_S = 1800
-MAX_TTL_S = 86400
+MAX_TTL_S = DAY_S
 MAX_PARTITION_CHARS = 200
 MAX_REASON_CHARS = 500
 MAX_SICK_REASON_CHARS = 300

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..values import HOUR_S
+from ..values import HOUR_S, Key
 from .formatting import (
     UNKNOWN,
     anchor,
@@ -31,7 +31,6 @@ SERVED: Mapping[str, Any] = {"unserved": "", "why": ()}
 _COUNTS = ("queued", "running", "sick", "launched")
 _SUPPLIED = ("registered", "cpus", "cpus_claimed")
 _CORE_TIMES = ("glidein_core_s", "job_core_s")
-Key = tuple[str, str, str]
 Row = Mapping[str, Any]
 
 
