@@ -74,18 +74,6 @@ def test_running_glideins_count_between_reports(hours):
     assert totals(hours) == {("PSC", "RM"): (2 * 28 * 600, 0)}
 
 
-def test_a_report_that_comes_again_and_clocks_count_nothing_twice(hours, service):
-    one = site_report(entries=[{"entry": "RM", "shape": "node", "running": 2, "cpus": 28}])
-    service.result("report", one, TOKEN)
-    service.now += 300
-    for as_of in (NOW + 300, NOW + 300, NOW + 100):
-        service.result("report", dict(one, as_of=as_of), TOKEN)
-    assert totals(service.server.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
-    service.now -= 3000  # the server's clock was set back
-    service.result("report", dict(one, as_of=NOW + 400), TOKEN)
-    assert totals(service.server.core_hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
-
-
 def test_an_entry_that_a_report_lists_twice_counts_once_whatever_the_clock_of_the_site(hours):
     for number in range(3):
         one = report(2, 0, as_of=NOW - 10**6 * number)

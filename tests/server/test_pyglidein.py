@@ -16,24 +16,12 @@ GET_STATE = '{"jsonrpc":"2.0","method":"get_state","params":{},"id":0}'
 # --- get_state ---
 
 
-def count(service, token=None):
-    return sum(row["count"] for row in service.result("get_state", token=token))
-
-
 def test_recorded_get_state_before_and_after_the_first_reading(service):
     assert service.post(GET_STATE).json == {"jsonrpc": "2.0", "result": [], "id": 0}
     asked = 'TARGET.OpSysAndVer =?= "SL6" && Owner == "alice"'
     service.read(group(1000, cpus=2, memory_mb=550, disk_mb=100, requirements=asked))
     rows = [{"cpus": 2, "memory": 550, "disk": 100.0, "gpus": 0, "os": "sl6", "count": 1000}]
     assert service.post(GET_STATE).json == {"jsonrpc": "2.0", "result": rows, "id": 0}
-
-
-def test_leased_jobs_are_only_offered_to_the_site_that_holds_the_lease(service):
-    service.read(group(47))
-    service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 31}}}, TOKEN)
-    assert (count(service), count(service, TOKEN), count(service, service.token("Cedar"))) == (16, 47, 16)
-    service.now += 3600
-    assert count(service) == 47
 
 
 def test_recorded_errors(service):

@@ -38,12 +38,6 @@ def test_a_change_of_demand_leases_or_pause_makes_a_new_reply(service, change):
     assert service.post({**CALL, "id": 1}).data != first.data
 
 
-def test_a_reply_for_callers_with_a_token_reaches_no_other_caller(service):
-    service.read(group(5, requirements='Owner == "alice"'))
-    assert "alice" in service.post({**CALL, "id": 1}, TOKEN).text
-    assert "alice" not in service.post({**CALL, "id": 1}).text
-
-
 def test_demand_and_supply_are_plain_resources_too(service):
     service.read(group(5))
     service.result("report", site_report(), TOKEN)

@@ -149,9 +149,9 @@ class Database:
             empty = f"move {self._file} with its -wal and -shm away" if self._file else "name an empty one"
             raise ConfigError(
                 f"state.database: {self._file or 'the database'} has the tables of another version of glidein-demand: "
-                f"revision {revision}; this version uses revision {REVISION}. Install the version that made the tables, "
-                f"or stop the service, {empty} and {_TOKENS}. Then the next cycles report and lease again, and history "
-                "and core-hours start anew"
+                f"revision {revision}; this version uses revision {REVISION}. Install the version that made the "
+                f"tables, or stop the service, {empty} and {_TOKENS}. Then the next cycles report and lease again, and "
+                "history and core-hours start anew"
             )
         return found == metadata.tables.keys()
 
