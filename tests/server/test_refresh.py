@@ -279,7 +279,7 @@ def test_each_result_of_the_collector_is_stored(service):
     }
     for service.now in (NOW, NOW + 60):
         refresher.refresh_once()
-    assert service.server.core_hours.totals(("site", "entry"))[("PSC", "RM")]["job_core_s"] == 420
+    assert service.server.core_hours.totals(("site", "entry"))[("PSC", "RM")]["used_core_s"] == 420
     assert service.server.glideins.summary(NOW)[("PSC", "RM", "node")]["registered"] == 1
 
 

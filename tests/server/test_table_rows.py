@@ -96,7 +96,7 @@ def test_the_entries_of_a_site_are_summed():
 
 def test_used_core_hours_are_shown_for_each_entry_the_site_and_all_sites():
     def hours(granted, used):
-        return {"glidein_core_s": granted * 3600, "job_core_s": round(used * 3600)}
+        return {"granted_core_s": granted * 3600, "used_core_s": round(used * 3600)}
 
     shown = view(
         supply=supply(

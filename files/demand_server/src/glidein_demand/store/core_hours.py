@@ -52,7 +52,7 @@ SHORTEST_LIMIT_S = 900
 """A result of the collector counts for the time since the last one, at most for this time or two refreshes."""
 
 _CLAIMS = "claimed cores"  # the kind of marker: the time of the last result of the collector
-_TABLES = {"glidein_core_s": schema.glidein_core_hours, "job_core_s": schema.job_core_hours}
+_TABLES = {"granted_core_s": schema.glidein_core_hours, "used_core_s": schema.job_core_hours}
 
 
 class CoreHours:
@@ -138,26 +138,26 @@ class CoreHours:
         return {"month": month, "year": year, "entries": entries}
 
     def sums(self, level: int, since: int, until: int, by: Sequence[str]) -> list[dict[str, Any]]:
-        """Return [{"time", <each of `by`>, "glidein_core_s", "job_core_s"}] of glideins and their jobs, sorted.
+        """Return [{"time", <each of `by`>, "granted_core_s", "used_core_s"}] of glideins and their jobs, sorted.
 
         level: HOUR, DAY or MONTH; since, until: of `time`, both included; by: of site, entry, shape, user, project and
-        vo. If `by` has one of JOB_NAMES, glidein_core_s is left out: a glidein runs jobs of several users.
+        vo. If `by` has one of JOB_NAMES, granted_core_s is left out: a glidein runs jobs of several users.
         """
         by = ("time", *by)
         return [{**dict(zip(by, key)), **row} for key, row in sorted(self._sums(level, since, until, by).items())]
 
     def totals(self, by: Sequence[str]) -> dict[tuple[Any, ...], dict[str, int]]:
-        """Return {values of `by`: {"glidein_core_s", "job_core_s"}} of all months; by: as in sums()."""
+        """Return {values of `by`: {"granted_core_s", "used_core_s"}} of all months; by: as in sums()."""
         return self._sums(MONTH, 0, MAX_WHOLE, by)
 
     def recent(self, now: float) -> dict[Key, dict[str, int]]:
-        """Return {(site, entry, shape): {"since": epoch, "glidein_core_s", "job_core_s"}} of RECENT_DAYS."""
+        """Return {(site, entry, shape): {"since": epoch, "granted_core_s", "used_core_s"}} of RECENT_DAYS."""
         since = begin_of(int(now), DAY_S) - (RECENT_DAYS - 1) * DAY_S
         found = self._sums(DAY, since, int(now), ("site", "entry", "shape"))
         return {(site, entry, shape): {"since": since, **row} for (site, entry, shape), row in found.items()}
 
     def series(self, step_s: int, since: float, now: float) -> list[dict[str, int]]:
-        """Return [{"time", "glidein_core_s", "job_core_s", "other_core_s"}] per step, from that of `since` to now.
+        """Return [{"time", "granted_core_s", "used_core_s", "other_core_s"}] per step, from that of `since` to now.
 
         step_s: of an hour (for KEEP_HOURS_S), a day or a week. other_core_s: claimed cores of other machines. The list
         is empty if nothing was counted.
@@ -191,7 +191,7 @@ class CoreHours:
             connection.execute(delete(reading).where(reading.c.received < now - KEEP_READINGS_S))
 
     def _sums(self, level: int, since: int, until: int, by: Sequence[str]) -> dict[tuple[Any, ...], dict[str, int]]:
-        names = [name for name in _TABLES if name == "job_core_s" or not JOB_NAMES.intersection(by)]
+        names = [name for name in _TABLES if name == "used_core_s" or not JOB_NAMES.intersection(by)]
         rows: dict[tuple[Any, ...], dict[str, int]] = {}
         with self._db.read() as connection:
             for name in names:

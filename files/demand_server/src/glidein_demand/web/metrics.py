@@ -48,8 +48,8 @@ _RECENT = {
     "ended_early": "Glideins of the last six hours that registered and ended within minutes",
 }
 _CORE_HOURS = {
-    "glidein_core_s": ("core_seconds", "Core-seconds of glideins: cores x wall time of their batch jobs"),
-    "job_core_s": ("job_core_seconds", "Core-seconds that jobs claimed in glideins"),
+    "granted_core_s": ("granted_core_seconds", "Core-seconds of glideins: cores x wall time of their batch jobs"),
+    "used_core_s": ("used_core_seconds", "Core-seconds that jobs claimed in glideins"),
 }
 
 Labels = tuple[str, ...]
@@ -242,13 +242,13 @@ def _of_core_hours(core_hours: CoreHours) -> Iterator[Metric]:
         values = {pair: row[name] for pair, row in by_entry.items()}
         yield _counters(f"glidein_site_{metric}", help_text, ["site", "entry"], values)
     by_project = core_hours.totals(("project",))
-    kept = sorted(by_project, key=lambda key: (-by_project[key]["job_core_s"], key))[:MAX_PROJECTS]
+    kept = sorted(by_project, key=lambda key: (-by_project[key]["used_core_s"], key))[:MAX_PROJECTS]
     yield _counters(
-        "glidein_project_job_core_seconds", "Core-seconds that the jobs of a project claimed in glideins", ["project"],
-        {key: by_project[key]["job_core_s"] for key in kept},
+        "glidein_project_used_core_seconds", "Core-seconds that the jobs of a project claimed in glideins", ["project"],
+        {key: by_project[key]["used_core_s"] for key in kept},
     )  # fmt: skip
     left_out = len(by_project) - len(kept)
-    yield _gauge("projects_left_out", "Projects left out of glidein_project_job_core_seconds", left_out)
+    yield _gauge("projects_left_out", "Projects left out of glidein_project_used_core_seconds", left_out)
 
 
 def _sums(names: Iterable[str], rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Counter[Labels]]:

@@ -30,7 +30,7 @@ MAX_SITES_IN_ONE_TABLE = 20
 SERVED: Mapping[str, Any] = {"unserved": "", "why": ()}
 _COUNTS = ("queued", "running", "sick", "launched")
 _SUPPLIED = ("registered", "cpus", "cpus_claimed")
-_CORE_TIMES = ("glidein_core_s", "job_core_s")
+_CORE_TIMES = ("granted_core_s", "used_core_s")
 Row = Mapping[str, Any]
 
 
@@ -249,8 +249,8 @@ def _texts(numbers: Mapping[str, int | None]) -> dict[str, str]:
     texts = {name: format_number(numbers[name]) for name in (*_COUNTS, "registered")}
     cpus = numbers["cpus"]
     texts["busy"] = f"{format_number(numbers['cpus_claimed'])} of {format_number(cpus)}" if cpus else UNKNOWN
-    granted = numbers["glidein_core_s"]
-    used = _share(numbers["job_core_s"] or 0, granted) if granted else ""
+    granted = numbers["granted_core_s"]
+    used = _share(numbers["used_core_s"] or 0, granted) if granted else ""
     texts["used"] = f"{used} of {format_hours(granted / HOUR_S)} h" if granted else UNKNOWN
     return texts
 
