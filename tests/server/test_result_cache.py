@@ -75,7 +75,7 @@ def test_an_equal_request_reuses_the_result():
     ("held", "count", "leased"), [({}, 5, 0), ({"g": 2}, 3, 2), ({"g": 9}, 0, 5), ({"x": 9}, 5, 0)]
 )
 def test_jobs_that_others_hold_are_subtracted_and_shown_as_leased(held, count, leased):
-    found = result_cache.demand_for({"groups": [{"id": "g", "count": 5}], "as_of": NOW}, held, False)
+    found = results.demand_for({"groups": [{"id": "g", "count": 5}], "as_of": NOW}, held, False)
     assert found["groups"] == [{"id": "g", "count": count, "leased": leased}]
 
 

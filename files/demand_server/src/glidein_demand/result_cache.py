@@ -7,12 +7,10 @@ from __future__ import annotations
 import collections
 import json
 import threading
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Any, Callable
 
 import msgspec
-
-from .pool.demand import pyglidein_state
 
 
 class JsonResult:
@@ -62,27 +60,6 @@ class ResultCache:
                     self._cached.popitem(last=False)
             self._cached.move_to_end(key)
             return result
-
-
-def demand_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) -> dict[str, Any]:
-    """Return the demand less the jobs that other sites hold leases on, `held` {group id: jobs}.
-
-    `leased` of a group is the number of its idle jobs that other sites hold: `count` + `leased` are in the queue.
-    """
-    groups = []
-    for group in demand["groups"]:
-        leased = min(held.get(group["id"], 0), group["count"])
-        groups.append({**group, "count": group["count"] - leased, "leased": leased})
-    return {**demand, "groups": groups, "paused": paused}
-
-
-def state_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) -> list[dict[str, Any]]:
-    """Return the result of get_state: PyGlidein's groups of the jobs without a lease; an empty list while paused.
-
-    demand: the demand for callers with a token. PyGlidein's clients do not support `paused`: without demand they
-    submit nothing.
-    """
-    return [] if paused else pyglidein_state(demand_for(demand, held, paused)["groups"])
 
 
 def dump(value: Any) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 from .. import result_cache
 from ..config import Settings
+from ..pool.demand import pyglidein_state
 from ..pool.job_lookup import JobName, LookupFailedError
 from ..pool.schedds import described_gateways
 from ..pool.supply import supply_result
@@ -34,18 +35,18 @@ SUPPLY_CACHE_S = 60.0
 """The maximum age of the history and the gateways in get_supply."""
 
 MakeResult = Callable[[Any, "dict[str, int]", bool], Any]
-"""result_cache.demand_for or result_cache.state_for."""
+"""demand_for or state_for."""
 
 
 def demand(server: Server, caller: Caller, sites: frozenset[str] | None) -> result_cache.JsonResult:
     """Return get_demand, less the jobs that sites other than `sites` hold; None means the caller's site."""
-    return _less_leases(server, result_cache.demand_for, caller.is_known, _own(caller) if sites is None else sites)
+    return _less_leases(server, demand_for, caller.is_known, _own(caller) if sites is None else sites)
 
 
 def state(server: Server, caller: Caller) -> result_cache.JsonResult:
     """Return PyGlidein's get_state, less the jobs that other sites hold."""
     # Requirements contain the requested operating system. get_state returns nothing else of them to any caller.
-    return _less_leases(server, result_cache.state_for, True, _own(caller))
+    return _less_leases(server, state_for, True, _own(caller))
 
 
 def _less_leases(
@@ -64,6 +65,27 @@ def _less_leases(
         return make_result(answers.demand(known), held, paused), until
 
     return server.demand_cache.get(answers, (make_result, known, paused, version, excluded), server.clock(), make)
+
+
+def demand_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) -> dict[str, Any]:
+    """Return the demand less the jobs that other sites hold leases on, `held` {group id: jobs}.
+
+    `leased` of a group is the number of its idle jobs that other sites hold: `count` + `leased` are in the queue.
+    """
+    groups = []
+    for group in demand["groups"]:
+        leased = min(held.get(group["id"], 0), group["count"])
+        groups.append({**group, "count": group["count"] - leased, "leased": leased})
+    return {**demand, "groups": groups, "paused": paused}
+
+
+def state_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) -> list[dict[str, Any]]:
+    """Return the result of get_state: PyGlidein's groups of the jobs without a lease; an empty list while paused.
+
+    demand: the demand for callers with a token. PyGlidein's clients do not support `paused`: without demand they
+    submit nothing.
+    """
+    return [] if paused else pyglidein_state(demand_for(demand, held, paused)["groups"])
 
 
 def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
