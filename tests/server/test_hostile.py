@@ -215,12 +215,6 @@ def test_a_client_that_reads_slowly_gets_all_of_a_large_reply(server):
     connection.close()
 
 
-def test_plain_http_on_a_tls_port_is_refused(server):
-    connection = server.connect()
-    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-    assert b"200" not in until_closed(connection)
-
-
 def test_the_server_ends_with_all_kinds_of_connections_open(tmp_path):
     with Running(tmp_path, groups=[group(5)]) as running:
         opened_ones = [opened(running) for _number in range(4)]
