@@ -150,9 +150,7 @@ def bad(server):
     lost = [{"id": str(number), "wait_s": 700} for number in range(10)]
     server.glideins.reported(report("DESY-Zeuthen", entry(running_glideins=lost)), now - 4000)
     server.glideins.registered([], now - 60)
-    server.clients.add(
-        "glide@login1", {"glideins_idle": {"Cluster": 3}, "glideins_running": {"Cluster": 7}}, now, "NERSC"
-    )
+    server.clients.add("glide@login1", {"glideins_idle": {"Cluster": 3}, "glideins_running": {"Cluster": 7}}, now)
     counts = {asked["id"]: asked["count"] for asked in groups}
     server.leases.claim("NERSC", {"cpu": {groups[0]["id"]: 120}}, 1800, counts)
     fill_history(server)
@@ -178,8 +176,7 @@ def hostile(server):
         report(HOSTILE, entry(reason=HOSTILE, error=HOSTILE), entry(TURNED, TURNED, reason=TURNED * 40)), now
     )
     server.reports.add(report("long", entry(error="x" * 900, reason="y" * 900)), now)
-    server.clients.add(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now, "long")
-    server.anonymous.add(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now)
+    server.clients.add(HOSTILE, {"glideins_idle": {HOSTILE: 1}}, now)
     server.pause.set(HOSTILE + TURNED, HOSTILE)
     count_core_hours(server, HOSTILE, TURNED, HOSTILE)
     fill_history(server, SITES[:1])

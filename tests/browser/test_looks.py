@@ -76,7 +76,7 @@ def test_core_hours_stand_between_sites_and_charts_with_links_to_csv(scene, watc
     assert page.locator("#table-usage-vos tbody tr").all_inner_texts()[0].startswith("lab")
     assert page.locator("#table-usage-users").count() == 0
     answer = page.request.get(page.locator("#usage a").first.evaluate("link => link.href"))
-    assert answer.text().startswith("month,site,entry,glidein_core_hours,job_core_hours\r\n")
+    assert answer.text().startswith("month,site,entry,granted_core_hours,used_core_hours\r\n")
     screenshot(page, "core-hours")
 
 

@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 
 import flask
 from glidein_demand import config
+from glidein_demand.pool.demand import without_private_data
 from glidein_demand.store.leases import NOT_PAUSED
 from glidein_demand.web import charts, page
 from glidein_demand.web.results import PageData
@@ -93,11 +94,18 @@ def empty_history(name="day"):
 def page_data(**changes):
     """Return the page's data for a pool without problems, changed by field; `sections` changes the settings."""
     sections = changes.pop("sections", {})
+    shown = changes.get("demand", demand(group()))
+    if not changes.get("caller_has_token"):
+        shown = {
+            **shown,
+            "groups": [without_private_data(each) for each in shown["groups"]],
+            "unreadable": [{key: row[key] for key in row if key != "error"} for row in shown["unreadable"]],
+        }
     values = {
-        "settings": config.parse(sections), "now": NOW, "demand": demand(group()), "supply": supply(supplied()),
+        "settings": config.parse(sections), "now": NOW, "supply": supply(supplied()),
         "reports": reports(report()), "history": empty_history(), "clients": (), "leases": (), "pause": NOT_PAUSED,
         "usage": {"months": (), "sites": {"rows": (), "more": 0}, "projects": {"rows": ()}}, "caller_has_token": False,
-        "job": None, "can_report": True, **changes,
+        "job": None, "can_report": True, **changes, "demand": shown,
     }  # fmt: skip
     return PageData(**values)
 

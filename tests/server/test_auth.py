@@ -3,7 +3,6 @@
 """Tests of the authentication and authorization of callers."""
 
 import base64
-import logging
 
 import pytest
 from glidein_demand.web.auth import secret_of
@@ -11,23 +10,16 @@ from glidein_demand.web.auth import secret_of
 from conftest import TOKEN, group, site_report
 
 METHODS = ("get_state", "get_demand", "get_supply", "lease", "report", "monitoring")
-WRITING = {
-    "report": site_report(),
-    "lease": {"site": "PSC", "entries": {}},
-    "monitoring": {"uuid": "a", "glideins_idle": 1},
-}
-PATHS = ("/", "/demand", "/supply", "/metrics", "/history", "/static/style.css", "/nothing")
+WRITING = {"report": site_report(), "lease": {"site": "PSC", "entries": {}}}
+PARAMS = {**WRITING, "monitoring": {"uuid": "a", "glideins_idle": 1}}
+PATHS = ("/", "/demand", "/supply", "/metrics", "/history", "/usage", "/static/style.css", "/nothing")
 
 
 def basic(text):
     return "Basic " + base64.b64encode(text.encode("utf-8", "surrogateescape")).decode()
 
 
-WRONG = [
-    "Bearer wrong", "Bearer", "Bearer ", TOKEN, f"Bearer {TOKEN}x", f"Bearer x{TOKEN}", "Bearer \xe4\xf6", "",
-    f"Basic {TOKEN}", basic(TOKEN), basic(f"{TOKEN}:"), basic(f"a:{TOKEN}:b"), "Basic ====", "Basic \xff",
-    f"Digest {TOKEN}", "Bearer " + "x" * 10000, f"Bearer {TOKEN}, Bearer {TOKEN}",
-]  # fmt: skip
+WRONG = ["Bearer wrong", "Bearer", TOKEN, f"Bearer {TOKEN}x", "Bearer \xe4\xf6", basic(f"{TOKEN}:"), "Basic \xff"]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +34,7 @@ def test_the_secret_in_a_header(header, secret):
 
 
 def authorised(service, method, header):
-    request = {"jsonrpc": "2.0", "method": method, "params": WRITING.get(method, {}), "id": 1}
+    request = {"jsonrpc": "2.0", "method": method, "params": PARAMS.get(method, {}), "id": 1}
     return service.post(request, authorization=header)
 
 
@@ -56,11 +48,8 @@ def test_a_sites_token_is_taken_in_both_forms(service, method, header):
 @pytest.mark.parametrize("header", WRONG)
 def test_an_invalid_token_is_refused_everywhere_and_does_not_count_as_missing(new_service, header):
     service = new_service()
-    for method in METHODS:
-        response = authorised(service, method, header) if header else service.client.post(
-            "/jsonrpc", json={"jsonrpc": "2.0", "method": method, "params": WRITING.get(method, {}), "id": 1},
-            headers={"Authorization": ""},
-        )  # fmt: skip
+    for method in (*METHODS, "get_job"):
+        response = authorised(service, method, header)
         assert (response.status_code, response.json["error"]["code"]) == (400, -32001), method
         assert TOKEN not in response.text
     for path in PATHS:
@@ -71,16 +60,14 @@ def test_an_invalid_token_is_refused_everywhere_and_does_not_count_as_missing(ne
 
 @pytest.mark.parametrize("method", WRITING)
 def test_writing_needs_a_sites_token(service, method):
-    if method != "monitoring":
-        anonymous = service.error(method, WRITING[method])
-        assert (anonymous["code"], "Bearer" in anonymous["data"]) == (-32001, True)
+    anonymous = service.error(method, WRITING[method])
+    assert (anonymous["code"], "Bearer" in anonymous["data"]) == (-32001, True)
     reader = service.error(method, WRITING[method], service.token("grafana", "reader"))
     assert (reader["code"], "reader" in reader["data"]) == (-32001, True)
     assert service.server.reports.reports() == {}
-    assert service.server.clients.recent(0) == {}
 
 
-@pytest.mark.parametrize("method", ["report", "lease"])
+@pytest.mark.parametrize("method", WRITING)
 def test_a_site_cannot_write_for_another(service, method):
     service.read(group())
     error = service.error(method, {**WRITING[method], "site": "Cedar"}, TOKEN)
@@ -97,6 +84,7 @@ def test_where_reading_needs_a_token_only_the_health_is_open(new_service):
         assert response.status_code == 401, path
         assert response.headers["WWW-Authenticate"].startswith("Basic ")
         assert service.get(path, TOKEN).status_code == (404 if path == "/nothing" else 200), path
+    assert service.error("get_job", {"job": "1.0"})["code"] == -32001
     for method in ("get_state", "get_demand", "get_supply"):
         assert service.error(method)["code"] == -32001
         assert service.call(method, token=TOKEN).status_code == 200
@@ -104,11 +92,3 @@ def test_where_reading_needs_a_token_only_the_health_is_open(new_service):
     assert (healthy.status_code, healthy.json["failed_schedds"]) == (200, 1)
     assert "secret-schedd" not in healthy.text
     assert "secret-schedd" in service.get("/healthz", TOKEN).text
-
-
-def test_no_token_and_nothing_that_callers_send_is_logged(service, caplog):
-    with caplog.at_level(logging.INFO):
-        service.post({"jsonrpc": "2.0", "method": "report", "params": {"site": TOKEN}, "id": 1}, TOKEN)
-        service.call("get_state", token=TOKEN + "x")
-        service.get("/nothing", TOKEN)
-    assert TOKEN not in "".join(record.getMessage() for record in caplog.records)

@@ -116,7 +116,7 @@ def test_waits_and_shares_are_shown_per_week():
     known = {
         **empty_history(),
         "waits": [{"week": monday, "jobs": 1200, "p50_s": 720, "p90_s": 9000}],
-        "share": [{"week": monday, "job_core_hours": 75.0, "other_core_hours": 25.0, "percent": 75.0}],
+        "share": [{"week": monday, "used_core_hours": 75.0, "other_core_hours": 25.0, "percent": 75.0}],
     }
     _demand, _sites, waits, share, _used = charts.figures(known)
     assert waits["rows"] == [["16 Nov 2026", "1,200", "12 min", "2 h 30 min"]]
@@ -178,7 +178,7 @@ def test_core_hours_that_were_used_by_hour_day_or_week(history, work, name, step
     assert found["step"] == step
     times = [row["time"] for row in found["rows"]]
     assert len(set(map(int.__sub__, times[1:], times))) == 1  # all of them are shown
-    shown = [round(row["job_core_hours"]) for row in found["rows"] if row["job_core_hours"]]
+    shown = [round(row["used_core_hours"]) for row in found["rows"] if row["used_core_hours"]]
     assert shown[::-1] == used or (name == "year" and sum(shown) == sum(used))
     rows = figures(history, work, name)["chart-work"]["rows"]
     assert rows[0][-1] == "50 %"

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the commands with their arguments, as root and as another user."""
 
+import grp
 import io
 import json
 import os
 import pwd
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -97,23 +99,6 @@ def test_a_token_is_revoked_by_name(run, database):
     assert run("token", "revoke", "PSC") == (0, "revoked: PSC\n", "")
     assert Tokens(database).identify(out.strip()) is None
     assert "unknown token 'PSC'" in one_line(run("token", "revoke", "PSC"))
-
-
-def test_a_supplied_token_is_set_once_and_is_not_printed(run, database):
-    secret = SECRETS["A"].encode()
-    assert run("token", "set", "PSC", "--check", stdin=secret) == (0, '{"change": "created"}\n', "")
-    assert Tokens(database).identify(SECRETS["A"]) is None
-    for options, change, kind in (([], "created", "site"), ([], "", "site"), (["--reader"], "changed", "reader")):
-        assert run("token", "set", "PSC", *options, stdin=secret + b"\n") == (0, f'{{"change": "{change}"}}\n', "")
-        assert Tokens(database).identify(SECRETS["A"]) == Token("PSC", kind)
-
-
-@pytest.mark.parametrize("stdin", [b"short", b"\xff" * 20, b""])
-def test_an_invalid_token_is_refused_and_not_quoted(run, database, stdin):
-    line = one_line(run("token", "set", "PSC", stdin=stdin))
-    assert "ASCII characters" in line
-    assert not stdin or stdin.decode("latin-1") not in line
-    assert Tokens(database).rows() == []
 
 
 def test_the_list_has_no_secret_and_fits_a_terminal(run, database):
@@ -239,13 +224,12 @@ def answer_as(user, *words, **options):
         (["check"], ""),
         (["pause", "--show"], '{"paused": false, "since": null, "reason": "", "by": ""}\n'),
         (["token", "sync", "--check"], '{"created": ["A", "B"], "changed": [], "revoked": []}\n'),
-        (["token", "set", "PSC", "--check"], '{"change": "created"}\n'),
         (["lease-limits", "--check"], '{"changed": ["A"], "removed": []}\n'),
     ],
 )
 def test_what_only_reads_makes_no_database(tmp_path, words, out):
     (tmp_path / "state").mkdir()
-    stdin = {"sync": json.dumps(SECRETS), "set": SECRETS["A"]}.get(words[1] if words[1:] else "", '{"A": 1}')
+    stdin = json.dumps(SECRETS) if "sync" in words else '{"A": 1}'
     path = settings_in(tmp_path, "pool.constraint = 'WantX == 1'")
     assert answer("--config", path, *words, input=stdin) == (0, out, "")
     assert list((tmp_path / "state").iterdir()) == []
@@ -255,9 +239,7 @@ def test_what_only_reads_makes_no_database(tmp_path, words, out):
     ("toml", "words"),
     [
         ("pool.constraint = 'WantX =='", "pool.constraint = 'WantX =='"),
-        ("server.port = 0", "server.port = 0"),
         ("state.database = 'postgres://user:secret@host/d'", "state.database: "),
-        ("pool.constrain = ''", "pool.constrain: unknown setting; did you mean pool.constraint?"),
     ],
 )
 def test_check_reports_an_invalid_configuration_of_a_file_or_of_standard_input(tmp_path, toml, words):
@@ -294,7 +276,8 @@ def open_folder():
 def test_root_is_refused_and_leaves_no_file(open_folder, words):
     folder, _nobody = open_folder
     line = one_line(answer_as(None, "--config", settings_in(folder), *words, input="{}"))
-    assert f"{folder}/state belongs to nobody; run this with: sudo -u nobody\n" in line
+    assert f"{folder}/state belongs to nobody; run this with: sudo -u nobody " in line
+    assert line.endswith(f" {shlex.join(words)}\n")
     assert list((folder / "state").iterdir()) == []
 
 
@@ -316,5 +299,7 @@ def test_another_user_gets_the_advice_to_use_sudo(open_folder):
     line = one_line(answer_as(daemon, "--config", path, "pause"))
     assert f"{folder}/state belongs to nobody; run this with: sudo -u nobody" in line
     path.chmod(0o600)
+    os.chown(folder, 0, grp.getgrnam("games").gr_gid)
     line = one_line(answer_as(daemon, "--config", path, "pause"))
-    assert f"{path}: cannot be read: Permission denied; run this as the service's user, with: sudo -u glidein" in line
+    assert f"{path}: cannot be read: Permission denied; run this as the service's user, with: sudo -u games " in line
+    assert line.endswith(f" --config {path} pause\n")

@@ -279,7 +279,7 @@ def test_the_store_keeps_what_the_rules_need(tmp_path_factory, empty_database, e
 def summary_of(number=1, **changes):
     return {
         "name": f"glidein_{number}", "entry": "RM", "shape": "node", "batch_id": str(number), "started": NOW - 7300,
-        "registered": NOW - 7297, "ended": NOW - 100, "granted_core_s": 7200, "busy_core_s": 5400, "jobs": 3,
+        "registered": NOW - 7297, "ended": NOW - 100, "jobs": 3,
         "jobs_failed": 1, "exit_status": 0, "reason": "", **changes,
     }  # fmt: skip
 
@@ -411,7 +411,7 @@ def test_a_black_hole_that_no_report_lists_as_running_is_in_the_history_and_on_t
             summaries_of(summary_of(**{name: value}))
             for name, value in (
                 ("name", ""), ("name", "a\nb"), ("entry", "a b"), ("batch_id", 1), ("started", -1), ("ended", None),
-                ("jobs", 10**13), ("busy_core_s", True), ("exit_status", 256), ("registered", "soon"),
+                ("jobs", 10**13), ("jobs_failed", True), ("exit_status", 256), ("registered", "soon"),
             )
         ),
     ],

@@ -154,6 +154,11 @@ def test_other_texts_are_not_names_of_jobs(text):
         JobName.parse(text)
 
 
+def test_the_name_of_a_schedd_has_a_longest_length():
+    with pytest.raises(ValueError, match="schedd: expected a name of at most 256 characters, not 257"):
+        JobName.parse("123.0", "x" * 257)
+
+
 @given(st.text())
 def test_any_text_is_a_name_or_a_value_error(text):
     try:

@@ -66,7 +66,7 @@ def fill(service):
     service.read(group(5), group(7, memory_mb=4096))
     entry = site_report()["entries"][0]
     glidein = {"shape": "node", "entry": "RM", "name": "g", "batch_id": "0", "started": now - 90, "ended": now - 9,
-               "registered": now - 80, "granted_core_s": 9, "busy_core_s": 9, "jobs": 1, "jobs_failed": 0}  # fmt: skip
+               "registered": now - 80, "jobs": 1, "jobs_failed": 0}  # fmt: skip
     service.result(
         "report",
         site_report(
@@ -365,7 +365,7 @@ def test_the_roles_template_makes_settings_of_a_dictionary():
     environment.filters.update(bool=bool, to_json=json.dumps)
     template = environment.from_string((role / "templates/config.toml.j2").read_text(encoding="utf-8"))
     given = {
-        "server": {"bind": "*", "port": 11002, "allow_anonymous_monitoring": True},
+        "server": {"bind": "*", "port": 11002},
         "pool": {"schedds": ["a", "b"], "vo": None, "token_vos": {"https://one.example/": "cms", "https://two/": "x"}},
     }
     made = msgspec.toml.decode(template.render(__demand_server_all_settings=given))

@@ -41,7 +41,7 @@ def page_with_text(text):
         "demand": demand(asked, schedds={"answered": [], "failed": failed}, unreadable=unreadable),
         "supply": supply(supplied(text, text, text), error=text, problems=[text]),
         "reports": {text: report(text, *rows, error=text, unserved=[{"group": text, "count": 1, "reason": text}])},
-        "clients": [(text, {"received": 0, "metrics": {"glideins_idle": {text: 1}}, "site": text})],
+        "clients": [(text, {"received": 0, "metrics": {"glideins_idle": {text: 1}}})],
         "pause": {"paused": True, "since": NOW, "reason": text, "by": text},
         "caller_has_token": True,
     }  # fmt: skip
@@ -192,7 +192,7 @@ def test_the_page_needs_no_inline_script_or_style_and_loads_nothing_from_elsewhe
 
 
 def test_tables_have_captions_and_every_heading_has_a_scope():
-    page = Page(render(**many(sites=60, groups=60), clients=[("a", {"received": NOW, "metrics": {}, "site": "A"})]))
+    page = Page(render(**many(sites=60, groups=60), clients=[("a", {"received": NOW, "metrics": {}})]))
     tags = [tag for tag, _attributes in page.tags]
     assert tags.count("table") == tags.count("caption") >= 5
     assert all(attributes.get("scope") in ("row", "col") for attributes in page.named("th"))

@@ -3,6 +3,7 @@
 """Tests of HTTPS through nginx, as the role configures it."""
 
 import contextlib
+import gzip
 import http.client
 import shutil
 import socket
@@ -38,6 +39,16 @@ def handshake(server, **versions):
 def test_the_proxy_presents_its_certificate_and_sends_complete_replies(server):
     assert server.call("get_demand", site="PSC")[0] == 200
     assert server.get("/static/style.css")[0] == 200
+
+
+def test_the_proxy_compresses_replies_for_clients_that_accept_it(server):
+    connection = http.client.HTTPSConnection("localhost", server.port, context=server.context, timeout=60)
+    for path in ("/demand", "/static/style.css", "/static/page.js"):
+        connection.request("GET", path, headers={"Accept-Encoding": "gzip"})
+        answer = connection.getresponse()
+        assert answer.getheader("Content-Encoding") == "gzip"
+        assert gzip.decompress(answer.read()).decode() == server.get(path)[1]
+    connection.close()
 
 
 def test_the_proxy_accepts_tls_1_2_and_1_3_and_nothing_older(server):

@@ -59,15 +59,6 @@ def query(*requested, idle=0, part=0, **pool):
 # --- demand ---
 
 
-def test_the_projection_has_the_attributes_of_the_constraint():
-    schedd = Schedd(JobsUnmaterialized=0)
-    found = read_demand(query(constraint="WantX == 1", users=["alice"]), schedd)
-    ((constraint, projection),) = schedd.asked
-    assert "WantX == 1" in constraint and '"alice"' in constraint
-    assert "WantX" in projection
-    assert (found["groups"][0]["count"], found["groups"][0]["first_job"]) == (120, "1234.0")
-
-
 @pytest.mark.parametrize("idle", [True, False])
 def test_a_demand_query_is_run_by_the_schedd_of_its_address(monkeypatch, idle):
     schedd = Schedd()

@@ -279,7 +279,7 @@ def test_each_result_of_the_collector_is_stored(service):
     }
     for service.now in (NOW, NOW + 60):
         refresher.refresh_once()
-    assert service.server.core_hours.totals(("site", "entry"))[("PSC", "RM")]["job_core_s"] == 420
+    assert service.server.core_hours.totals(("site", "entry"))[("PSC", "RM")]["used_core_s"] == 420
     assert service.server.glideins.summary(NOW)[("PSC", "RM", "node")]["registered"] == 1
 
 
@@ -294,6 +294,11 @@ def test_groups_that_were_passed_over_are_stored(service):
         pool.answers["supply"] = {**SUPPLY, "empty_glideins": [[*key, 1, [[NOW - 10, None, 1]]]]}
         refresher.refresh_once()
     assert set(service.server.passed_over.closed(service.now)[key]) == {name}
+    # A reading counts once: the collector fails, and the group stays open after its time.
+    pool.answers["supply"] = QueryError("no answer")
+    for service.now in (NOW + 900, NOW + 1500):
+        refresher.refresh_once()
+        assert service.server.passed_over.closed(service.now) == {}
 
 
 def test_waits_are_stored_with_the_marker_for_the_next_time(service):

@@ -3,18 +3,14 @@
 """Tests of the real command: errors of an invalid configuration, serving, and the end after a signal."""
 
 import contextlib
-import http.client
 import json
 import os
 import socket
 import subprocess
 import sys
-import urllib.parse
 
 import pytest
-from glidein_demand.values import MAX_BODY_BYTES
 
-from conftest import site_report
 from databases import becomes
 from running import COMMAND, Running, fetch
 
@@ -22,8 +18,6 @@ from running import COMMAND, Running, fetch
 @pytest.mark.parametrize(
     ("toml", "status", "words"),
     [
-        ("server.port = ", 2, ["not a TOML file"]),
-        ("pool.constraint = 'WantX =='", 2, ["pool.constraint = 'WantX =='", "not a ClassAd expression"]),
         ("server.bind = '192.0.2.1'", 2, ["server.bind = '192.0.2.1'", "cannot listen", "address of this host"]),
         ("server.bind = 'no such host'", 2, ["server.bind = 'no such host'", "address of this host"]),
         ("server.bind = '127.0.0.1'\nserver.port = {taken}", 2, ["server.port = {taken}", "in use"]),
@@ -68,15 +62,6 @@ def test_the_server_runs_without_htcondor_and_reports_the_problem(server):
     assert json.loads(server.get("/history?range=year")[1])["range"] == "year"
 
 
-def test_a_body_over_the_limit_is_refused_by_its_header(server):
-    connection = http.client.HTTPConnection(urllib.parse.urlsplit(server.url).netloc, timeout=120)
-    with contextlib.closing(connection):
-        connection.putrequest("POST", "/jsonrpc")
-        connection.putheader("Content-Length", str(MAX_BODY_BYTES + 1))
-        connection.endheaders()
-        assert connection.getresponse().status == 413
-
-
 @pytest.fixture
 def collector():
     """Return the listening socket of a collector that does not respond."""
@@ -115,27 +100,6 @@ def test_a_signal_ends_the_server_while_queries_hang(tmp_path, collector):
         assert server.end() == 0
         connection.close()
     assert "Traceback" not in server.stderr
-
-
-def test_acknowledged_writes_survive_a_kill(server):
-    assert server.call("report", site_report(), "PSC")[0] == 200
-    server.kill()
-    server.start()
-    entry = server.call("get_supply")[1]["result"]["entries"][0]
-    assert (entry["site"], entry["history"]["plans"][0]["present"]) == ("PSC", 3)
-
-
-def test_a_pause_and_a_revocation_by_command_are_seen_by_the_running_server(server):
-    def run(*arguments):
-        subprocess.run([*COMMAND, *arguments, "--config", str(server.config)], check=True, capture_output=True)
-
-    run("pause")
-    assert becomes(lambda: server.call("get_demand")[1]["result"]["paused"])
-    run("resume")
-    assert becomes(lambda: not server.call("get_demand")[1]["result"]["paused"])
-    assert server.call("get_state", site="PSC")[0] == 200
-    run("token", "revoke", "PSC")
-    assert becomes(lambda: server.call("get_state", site="PSC")[0] == 400)
 
 
 def test_no_secret_and_nothing_that_was_sent_is_in_its_log(server):

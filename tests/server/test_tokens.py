@@ -162,7 +162,7 @@ def test_a_secret_belongs_to_one_name(tokens):
     by_hand = tokens.create("hand")
     for check in (True, False):
         with pytest.raises(TokenError, match="hand and another name have the same token"):
-            tokens.put("A", by_hand, check=check)
+            tokens.install({"A": by_hand}, check=check)
     assert tokens.identify(by_hand) == Token("hand", "site")
 
 
@@ -224,12 +224,3 @@ def test_a_use_whose_write_failed_is_stored_after_the_next_use(tokens, database)
     tokens.identify(secret)
     tokens.store_uses()
     assert tokens.rows()[0]["last_used"] is not None
-
-
-def test_a_token_that_is_put_again_keeps_its_origin(tokens):
-    tokens.install({"A": SECRETS["A"]})
-    assert tokens.put("A", SECRETS["A"]) == ""
-    assert tokens.rows()[0]["origin"] == "role"
-    assert (tokens.put("A", SECRETS["B"], check=True), tokens.put("A", SECRETS["B"])) == ("changed", "changed")
-    assert tokens.rows()[0]["origin"] == "command"
-    assert (tokens.identify(SECRETS["A"]), tokens.identify(SECRETS["B"])) == (None, Token("A", "site"))

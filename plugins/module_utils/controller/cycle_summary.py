@@ -193,8 +193,8 @@ def _status_item(item: PlanItem, supplied: Dict[Key, Dict[str, Any]], demand: De
         "demand": _jobs_for(item, demand),
         "cpus": row.get("cpus", 0),
         "cpus_claimed": row.get("cpus_claimed", 0),
-        "glidein_core_s": core_hours.get("glidein_core_s"),
-        "job_core_s": core_hours.get("job_core_s"),
+        "granted_core_s": core_hours.get("granted_core_s"),
+        "used_core_s": core_hours.get("used_core_s"),
         "reason": item.reason,
     }
 
@@ -369,5 +369,5 @@ def _unserved_lines(demand: Demand, plan: Plan) -> List[str]:
 
 def _used(core_hours: Optional[Dict[str, Any]]) -> str:
     """Return the share of the glideins' core-seconds that jobs used, in per cent; "-" without any."""
-    granted = core_hours.get("glidein_core_s") if core_hours else None
-    return f"{round(100 * core_hours['job_core_s'] / granted)}%" if core_hours and granted else "-"
+    granted = core_hours.get("granted_core_s") if core_hours else None
+    return f"{round(100 * core_hours['used_core_s'] / granted)}%" if core_hours and granted else "-"

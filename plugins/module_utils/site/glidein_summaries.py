@@ -30,7 +30,7 @@ TAIL_BYTES = 65536
 
 _LINE = re.compile(r"^\S+ glidein: summary (\{.*\})$", re.MULTILINE)
 _TEXTS = {"name": 200, "batch_id": 128, "reason": 300}
-_NUMBERS = ("started", "ended", "granted_cpus", "granted_core_s", "busy_core_s", "jobs", "jobs_failed")
+_NUMBERS = ("started", "ended", "jobs", "jobs_failed")
 _NUMBERS_OR_NULL = ("registered", "exit_status")
 # The limits of the demand server (glidein_demand/web/parameters.py). It refuses a report with an invalid summary.
 _MOST = 10**12

@@ -25,7 +25,7 @@ def core_s(server, name):
 
 def test_jobs_are_counted_for_their_projects_and_a_budget_stops_the_next_one(alice, server):
     token = (STATE / "demand_tokens" / "slurm").read_text(encoding="ascii").strip()
-    of_glideins, of_jobs = "glidein_site_core_seconds_total", "glidein_site_job_core_seconds_total"
+    of_glideins, of_jobs = "glidein_site_granted_core_seconds_total", "glidein_site_used_core_seconds_total"
     before = {name: core_s(server, name) for name in (of_glideins, of_jobs)}
     job = alice.submit(seconds=10, options="-a accounting_group=physics")
     second = alice.submit(seconds=10, options="-a '+ProjectName=\"Neutrino\"'")

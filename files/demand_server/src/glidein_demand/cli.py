@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import grp
 import json
 import os
 import pwd
+import shlex
 import sys
 import tempfile
 import time
@@ -20,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from . import __version__
 from .config import DEFAULT_CONFIG, ConfigError, Settings, UnusableError, load
-from .store.database import Database, one_line, parse_url
+from .store.database import Database, driver_text, parse_url
 from .store.leases import LeaseLimits, LimitError, Pause
 from .store.tokens import TokenError, Tokens
 
@@ -38,11 +40,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = _parser().parse_args(argv)
     path, serves = Path(arguments.config), arguments.run is _serve
+    command = shlex.join([sys.argv[0], *(sys.argv[1:] if argv is None else argv)])
     try:
         settings = load(path)
         try:
             if arguments.run is not _check:
-                _require_owner(settings.state.database)
+                _require_owner(settings.state.database, command)
             if arguments.run in (_check, _serve):
                 arguments.run(settings)
             else:
@@ -53,14 +56,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise type(error)(f"{path}: {error}") from error
     except (ConfigError, LimitError, TokenError, UsageError) as error:
         retry = isinstance(error, UnusableError) and serves
-        return _failed(f"{error}{_advice(error)}", status=1 if retry else 2)
+        return _failed(f"{error}{_advice(error, path, command)}", status=1 if retry else 2)
     except SQLAlchemyError as error:
-        return _failed(f"{path}: state.database: {one_line(error)}", status=1 if serves else 2)
+        return _failed(f"{path}: state.database: {driver_text(error)}", status=1 if serves else 2)
     except KeyboardInterrupt:
         return _failed("interrupted")
 
 
-def _require_owner(url: str) -> None:
+def _require_owner(url: str, command: str) -> None:
     """Raise UsageError or UnusableError if the database's directory is another's: root would make its own files."""
     file = _file_of(url)
     if file is None or not os.path.exists(file.parent):  # noqa: PTH110 - False if this user may not look
@@ -72,7 +75,7 @@ def _require_owner(url: str) -> None:
         text = f"state.database: {file.parent} belongs to {name}"
         if owner == 0:  # perhaps its file system is not mounted yet
             raise UnusableError(text)
-        raise UsageError(f"{text}; run this with: sudo -u {name}")
+        raise UsageError(f"{text}; run this with: sudo -u {name} {command}")
 
 
 @contextlib.contextmanager
@@ -121,15 +124,6 @@ def _token_create(arguments: argparse.Namespace, database: Database) -> None:
     secret = Tokens(database).create(arguments.name, arguments.kind)
     print(f"the token of the {arguments.kind} {arguments.name}; it cannot be shown again:", file=sys.stderr)
     print(secret)
-
-
-def _token_set(arguments: argparse.Namespace, database: Database) -> None:
-    try:
-        secret = sys.stdin.buffer.read().decode("ascii").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise UsageError("standard input must be a token of ASCII characters") from error
-    change = Tokens(database).put(arguments.name, secret, arguments.kind, check=arguments.only_read)
-    print(json.dumps({"change": change}))
 
 
 def _token_revoke(arguments: argparse.Namespace, database: Database) -> None:
@@ -201,9 +195,15 @@ def _user(uid: int) -> str:
         return str(uid)
 
 
-def _advice(error: Exception) -> str:
-    denied = isinstance(error.__cause__, PermissionError)
-    return "; run this as the service's user, with: sudo -u glidein-demand" if denied else ""
+def _advice(error: Exception, path: Path, command: str) -> str:
+    """Return the advice to use sudo if a file cannot be read: the role gives the directory the service's group."""
+    if not isinstance(error.__cause__, PermissionError):
+        return ""
+    try:
+        name = grp.getgrgid(path.parent.stat().st_gid).gr_name
+    except (OSError, KeyError):
+        return "; run this as the service's user"
+    return f"; run this as the service's user, with: sudo -u {name} {command}"
 
 
 def _failed(message: str, status: int = 2) -> int:
@@ -230,13 +230,11 @@ def _parser() -> argparse.ArgumentParser:
     token = commands.add_parser("token", help="create, revoke and list the tokens of sites and readers")
     actions = token.add_subparsers(required=True, metavar="ACTION")
     create = _command(actions, "create", _token_create, "create a token and print it, only this once")
-    put = _command(actions, "set", _token_set, "read a token from standard input, and make it that of NAME")
-    for command in (create, put):
-        command.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
-        command.add_argument(
-            "--reader", dest="kind", action="store_const", const="reader", default="site",
-            help="a token that may read all data, and may not write",
-        )  # fmt: skip
+    create.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
+    create.add_argument(
+        "--reader", dest="kind", action="store_const", const="reader", default="site",
+        help="a token that may read all data, and may not write",
+    )  # fmt: skip
     revoke = _command(actions, "revoke", _token_revoke, "revoke a token")
     revoke.add_argument("name", metavar="NAME")
     listing = _command(actions, "list", _token_list, "list the tokens")
@@ -250,7 +248,7 @@ def _parser() -> argparse.ArgumentParser:
         commands, "lease-limits", _lease_limits,
         'read {"site": jobs} from standard input: the most jobs that each site may lease; no limit for other sites',
     )  # fmt: skip
-    for command in (put, sync, limits):
+    for command in (sync, limits):
         command.add_argument("--check", dest="only_read", action="store_true", help="only print the change")
     return parser
 

@@ -53,7 +53,6 @@ class ServerSettings(Section, frozen=True):
     port: Port = 11001
     threads: Annotated[int, Meta(ge=1, le=256)] = 8
     reading: Annotated[Literal["open", "token"], Meta(description="'open' or 'token'")] = "open"
-    allow_anonymous_monitoring: bool = True
     max_connections: Annotated[int, Meta(ge=1, le=100000)] = 500
 
 
@@ -88,7 +87,7 @@ class PoolSettings(Section, frozen=True):
 class StateSettings(Section, frozen=True):
     """The section [state]."""
 
-    database: str = "sqlite:////var/lib/glidein-demand/state.db"
+    database: str = "sqlite:///glidein-demand.db"
     keep_history_days: Annotated[int, Meta(ge=7, le=3660)] = 400
 
 
@@ -127,11 +126,16 @@ class Settings(Section, frozen=True):
 
 
 def load(path: Path) -> Settings:
-    """Read and check the configuration file at `path`, "-" for standard input; raise ConfigError, with one line."""
+    """Read and check the configuration file at `path`, "-" for standard input; raise ConfigError, with one line.
+
+    Without a file at DEFAULT_CONFIG, every setting has its default.
+    """
     try:
         text = sys.stdin.buffer.read().decode() if str(path) == "-" else path.read_text(encoding="utf-8")
         data = tomllib.loads(text)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and str(path) == DEFAULT_CONFIG:
+            return Settings()
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ConfigError(f"{path}: not a TOML file: {one_line(error)}") from error
@@ -144,7 +148,7 @@ def load(path: Path) -> Settings:
 def parse(data: dict[str, Any]) -> Settings:
     """Check a parsed configuration file, and return its settings with defaults for missing ones."""
     try:
-        # Ansible's templates may make text of numbers and booleans, which is accepted.
+        # Ansible's templates may make text of numbers, which is accepted.
         return msgspec.convert(data, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(one_line(_described(str(error), data))) from error

@@ -26,12 +26,9 @@ from .store.history import History
 from .store.leases import LeaseLimits, Leases, Pause, SiteOwners
 from .store.reports import Clients, Reports
 from .store.tokens import Tokens
-from .values import DAY_S, MAX_SITES, one_line
+from .values import one_line
 
 log = logging.getLogger(__name__)
-
-MAX_ANONYMOUS = 200
-"""The most PyGlidein clients without a token that are remembered, each for a day."""
 
 STOP_S = 1.0
 """The longest time that stop() waits for periodic work."""
@@ -92,7 +89,7 @@ class Server:
         self.tokens = Tokens(database, clock)
         self.pause = Pause(database, clock)
         self.reports = Reports(database)
-        self.clients, self.anonymous = Clients(MAX_SITES), Clients(MAX_ANONYMOUS, DAY_S)
+        self.clients = Clients()
         self.glideins = Glideins(database)
         self.ended_glideins = EndedGlideins(database)
         self.core_hours = CoreHours(database, settings.state.keep_history_days, settings.pool.refresh_seconds)

@@ -64,9 +64,12 @@ def run(settings: Settings) -> None:
 def wsgi() -> flask.Flask:
     """Return the application for a WSGI runner with one process and several threads; its periodic work runs.
 
-    The environment variable GLIDEIN_DEMAND_CONFIG names the configuration file.
+    The environment variable GLIDEIN_DEMAND_CONFIG names the configuration file. Raise ConfigError.
     """
-    app = create_app(load(Path(os.environ.get("GLIDEIN_DEMAND_CONFIG", DEFAULT_CONFIG))))
+    log_to_stderr()
+    settings = load(Path(os.environ.get("GLIDEIN_DEMAND_CONFIG", DEFAULT_CONFIG)))
+    check(settings)
+    app = create_app(settings)
     server: Server = app.extensions[EXTENSION]
     server.start(threads(server))
     return app

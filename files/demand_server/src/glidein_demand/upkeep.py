@@ -90,11 +90,9 @@ class Upkeep:
         server = self._server
         # Read before the tokens, so that a site whose token is created in between does not count as a site without one.
         known = set(server.reports.reports()) | {row["site"] for row in server.leases.rows()}
-        known |= {client["site"] for client in server.clients.recent(server.clock()).values()}
         revoked = sorted(known - {row["name"] for row in server.tokens.rows() if row["kind"] == "site"})
         for site in revoked:
             server.reports.delete(site)
-            server.clients.delete(site)
             server.leases.release(site)
             server.site_owners.release(site)
             log.info("site %s no longer has a token: its last report and its leases are removed", site)

@@ -32,9 +32,6 @@ _LABELS = {
 
 CYCLES = tuple(f"LastNegotiationCycleTime{cycle}" for cycle in range(3))
 
-MAX_NAMES = 5000
-"""The most submitters, the most groups and the most limits of one result."""
-
 Limits = Mapping[str, Any]
 """{"concurrency": {name: maximum}, "used": {name: number}, "submitters": {name: [ceiling, used]}, "groups": {name:
 [quota, used]}}; names are in small letters. A name that is missing has no limit."""
@@ -82,10 +79,10 @@ def read(
         for name, number in parse(text).items():
             used[name] = used.get(name, 0) + number
     return {
-        "concurrency": _first(_maxima(settings)),
-        "used": _first(used),
-        "submitters": _first(submitters),
-        "groups": _first(groups),
+        "concurrency": _maxima(settings),
+        "used": used,
+        "submitters": submitters,
+        "groups": groups,
     }
 
 
@@ -242,7 +239,3 @@ def _number(value: Any) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) else None
-
-
-def _first(values: dict[str, Any]) -> dict[str, Any]:
-    return dict(sorted(values.items())[:MAX_NAMES])

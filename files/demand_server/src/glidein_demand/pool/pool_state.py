@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from ..config import Settings
+from ..values import DAY_S
 from . import accounting_limits, demand, schedds, supply
 
-FORGET_S = 86400
+FORGET_S = DAY_S
 """The time in seconds that a schedd's demand is kept after the collector has lost the schedd."""
 GONE = "the collector has no schedd of this name"
 

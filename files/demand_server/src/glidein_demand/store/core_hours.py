@@ -8,20 +8,17 @@ is sent again, counts nothing twice, and the next reading covers the time since 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table, case, delete, func, select
 
-from ..values import DAY_S, HOUR_S, OTHER_MACHINES, Key, begin_of, month_of, year_of
+from ..values import DAY_S, HOUR_S, MAX_WHOLE, OTHER_MACHINES, Key, begin_of, month_of, year_of
 from . import schema
 from .database import Database, markers, set_marker, upsert
 
-HOUR, DAY, MONTH, EVER = range(4)
-"""The levels of sums. `time` of a row is the beginning of its hour, day or month (UTC), and 0 for all time.
-
-The sums of jobs of all time are by site, entry and project only.
-"""
+HOUR, DAY, MONTH = range(3)
+"""The levels of sums. `time` of a row is the beginning of its hour, day or month (UTC)."""
 
 RECENT_DAYS = 7
 """The days that recent() covers: whole days of UTC, including today."""
@@ -55,7 +52,7 @@ SHORTEST_LIMIT_S = 900
 """A result of the collector counts for the time since the last one, at most for this time or two refreshes."""
 
 _CLAIMS = "claimed cores"  # the kind of marker: the time of the last result of the collector
-_TABLES = {"glidein_core_s": schema.glidein_core_hours, "job_core_s": schema.job_core_hours}
+_TABLES = {"granted_core_s": schema.glidein_core_hours, "used_core_s": schema.job_core_hours}
 
 
 class CoreHours:
@@ -95,30 +92,24 @@ class CoreHours:
             _add(connection, schema.glidein_core_hours, sums, received)
 
     def jobs_seen(self, rows: Iterable[Sequence[Any]], now: int) -> None:
-        """Add the core-seconds of the jobs in a result of the collector, rows of job_cores.claimed_cores.
+        """Add the core-seconds of the jobs in a result of the collector, rows of supply.job_cores.
 
         Each count stands for the time since the last result, at most for SHORTEST_LIMIT_S or two refreshes.
         """
-        rows = list(rows)
-        of_all_time = [(site, entry, "", "", project, "", n) for site, entry, _shape, _user, project, _vo, n in rows]
         with self._db.read() as connection:  # no other thread or process adds keys
-            cores_of = {
-                (HOUR, DAY, MONTH): _bounded(connection, rows, MONTH, month_of(now)),
-                (EVER,): _bounded(connection, of_all_time, EVER, 0),
-            }
+            cores_of = _bounded(connection, rows, month_of(now))
         with self._db.begin() as connection:
             last = markers(connection, _CLAIMS).get("")
             set_marker(connection, _CLAIMS, "", now)
             if last is None or now <= last:
                 return
             begin = max(last, now - self._longest_s)
-            for levels, found in cores_of.items():
-                sums = [
-                    (key, hour, core_s)
-                    for key, cores in found.items()
-                    for hour, core_s in by_hour(begin, now, min(MAX_CORES, cores)).items()
-                ]
-                _add(connection, schema.job_core_hours, sums, now, levels)
+            sums = [
+                (key, hour, core_s)
+                for key, cores in cores_of.items()
+                for hour, core_s in by_hour(begin, now, min(MAX_CORES, cores)).items()
+            ]
+            _add(connection, schema.job_core_hours, sums, now)
 
     def current(self, now: float) -> dict[str, Any]:
         """Return the glideins' core-seconds of this month and year, for get_supply.
@@ -147,26 +138,26 @@ class CoreHours:
         return {"month": month, "year": year, "entries": entries}
 
     def sums(self, level: int, since: int, until: int, by: Sequence[str]) -> list[dict[str, Any]]:
-        """Return [{"time", <each of `by`>, "glidein_core_s", "job_core_s"}] of glideins and their jobs, sorted.
+        """Return [{"time", <each of `by`>, "granted_core_s", "used_core_s"}] of glideins and their jobs, sorted.
 
         level: HOUR, DAY or MONTH; since, until: of `time`, both included; by: of site, entry, shape, user, project and
-        vo. If `by` has one of JOB_NAMES, glidein_core_s is left out: a glidein runs jobs of several users.
+        vo. If `by` has one of JOB_NAMES, granted_core_s is left out: a glidein runs jobs of several users.
         """
         by = ("time", *by)
         return [{**dict(zip(by, key)), **row} for key, row in sorted(self._sums(level, since, until, by).items())]
 
     def totals(self, by: Sequence[str]) -> dict[tuple[Any, ...], dict[str, int]]:
-        """Return {values of `by`: {"glidein_core_s", "job_core_s"}} of all time; by: of site, entry and project."""
-        return self._sums(EVER, 0, 0, by)
+        """Return {values of `by`: {"granted_core_s", "used_core_s"}} of all months; by: as in sums()."""
+        return self._sums(MONTH, 0, MAX_WHOLE, by)
 
     def recent(self, now: float) -> dict[Key, dict[str, int]]:
-        """Return {(site, entry, shape): {"since": epoch, "glidein_core_s", "job_core_s"}} of RECENT_DAYS."""
+        """Return {(site, entry, shape): {"since": epoch, "granted_core_s", "used_core_s"}} of RECENT_DAYS."""
         since = begin_of(int(now), DAY_S) - (RECENT_DAYS - 1) * DAY_S
         found = self._sums(DAY, since, int(now), ("site", "entry", "shape"))
         return {(site, entry, shape): {"since": since, **row} for (site, entry, shape), row in found.items()}
 
     def series(self, step_s: int, since: float, now: float) -> list[dict[str, int]]:
-        """Return [{"time", "glidein_core_s", "job_core_s", "other_core_s"}] per step, from that of `since` to now.
+        """Return [{"time", "granted_core_s", "used_core_s", "other_core_s"}] per step, from that of `since` to now.
 
         step_s: of an hour (for KEEP_HOURS_S), a day or a week. other_core_s: claimed cores of other machines. The list
         is empty if nothing was counted.
@@ -200,7 +191,7 @@ class CoreHours:
             connection.execute(delete(reading).where(reading.c.received < now - KEEP_READINGS_S))
 
     def _sums(self, level: int, since: int, until: int, by: Sequence[str]) -> dict[tuple[Any, ...], dict[str, int]]:
-        names = [name for name in _TABLES if name == "job_core_s" or not JOB_NAMES.intersection(by)]
+        names = [name for name in _TABLES if name == "used_core_s" or not JOB_NAMES.intersection(by)]
         rows: dict[tuple[Any, ...], dict[str, int]] = {}
         with self._db.read() as connection:
             for name in names:
@@ -213,13 +204,11 @@ class CoreHours:
         return rows
 
 
-def _bounded(
-    connection: Connection, rows: Iterable[Sequence[Any]], level: int, time_s: int
-) -> dict[tuple[Any, ...], int]:
-    """Return {key: cores} of the rows. With them, the stored keys of a site in this period keep to the limits."""
+def _bounded(connection: Connection, rows: Iterable[Sequence[Any]], month: int) -> dict[tuple[Any, ...], int]:
+    """Return {key: cores} of the rows. With them, the stored keys of a site in this month keep to the limits."""
     table = schema.job_core_hours
     known: dict[str, set[tuple[Any, ...]]] = {}
-    query = select(*list(table.primary_key)[2:]).where(table.c.level == level, table.c.time == time_s)
+    query = select(*list(table.primary_key)[2:]).where(table.c.level == MONTH, table.c.time == month)
     for stored in connection.execute(query):
         known.setdefault(stored[0], set()).add(tuple(stored))
     found: dict[tuple[Any, ...], int] = {}
@@ -239,16 +228,15 @@ def _add(
     table: Table,
     sums: Iterable[tuple[tuple[Any, ...], int, int]],
     now: int,
-    levels: Collection[int] = (HOUR, DAY, MONTH, EVER),
 ) -> None:
-    """Add [(values of the table's key after level and time, hour, core-seconds)] to the sums of these levels."""
+    """Add [(values of the table's key after level and time, hour, core-seconds)] to the sums of all levels."""
     rows: dict[tuple[Any, ...], int] = {}
     for key, hour, core_s in sums:
-        times = {HOUR: hour, DAY: begin_of(hour, DAY_S), MONTH: month_of(hour), EVER: 0}
+        times = {HOUR: hour, DAY: begin_of(hour, DAY_S), MONTH: month_of(hour)}
         if hour < now - KEEP_HOURS_S:
             del times[HOUR]
-        for level in times.keys() & levels:
-            whole_key = (level, times[level], *key)
+        for level, time_s in times.items():
+            whole_key = (level, time_s, *key)
             rows[whole_key] = rows.get(whole_key, 0) + core_s
     if rows:
         names = [column.name for column in table.primary_key]

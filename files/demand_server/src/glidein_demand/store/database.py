@@ -27,6 +27,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.sql.dml import Insert
 
 from ..config import ConfigError, UnusableError
+from ..values import one_line
 from . import schema
 from .schema import REVISION, alembic_version, metadata
 
@@ -87,7 +88,7 @@ class Database:
                         row = {"version_num": REVISION}
                         connection.execute(upsert(connection, alembic_version, ["version_num"]), [row])
         except (SQLAlchemyError, OSError) as error:
-            raise UnusableError(self._failure or f"state.database: cannot be used: {one_line(error)}") from error
+            raise UnusableError(self._failure or f"state.database: cannot be used: {driver_text(error)}") from error
 
     @contextlib.contextmanager
     def begin(self) -> Iterator[Connection]:
@@ -132,7 +133,7 @@ class Database:
         except LostError as error:
             return str(error)
         except (SQLAlchemyError, OSError) as error:
-            return self._failure or f"state.database: cannot be used: {one_line(error)}"
+            return self._failure or f"state.database: cannot be used: {driver_text(error)}"
         return self._failure
 
     def close(self) -> None:
@@ -141,23 +142,16 @@ class Database:
 
     def _is_complete(self, connection: Connection) -> bool:
         """Return whether the database has all tables. Raise ConfigError if another version made those that it has."""
-        inspector = sqlalchemy.inspect(connection)
-        found = metadata.tables.keys() & set(inspector.get_table_names())
-        changed = sorted(
-            name
-            for name in found
-            if {column["name"] for column in inspector.get_columns(name)} != set(metadata.tables[name].c.keys())
-        )
-        is_known = alembic_version.name in found and alembic_version.name not in changed
+        found = metadata.tables.keys() & set(sqlalchemy.inspect(connection).get_table_names())
+        is_known = alembic_version.name in found
         revision = connection.execute(select(alembic_version.c.version_num)).scalar() if is_known else None
-        if found and (changed or revision != REVISION):
-            columns = f" and other columns in {', '.join(changed)}" if changed else ""
+        if found and revision != REVISION:
             empty = f"move {self._file} with its -wal and -shm away" if self._file else "name an empty one"
             raise ConfigError(
                 f"state.database: {self._file or 'the database'} has the tables of another version of glidein-demand: "
-                f"revision {revision}{columns}; this version uses revision {REVISION}. Install the version that made "
-                f"the tables, or stop the service, {empty} and {_TOKENS}. Then the next cycles report and lease again, "
-                "and history and core-hours start anew"
+                f"revision {revision}; this version uses revision {REVISION}. Install the version that made the "
+                f"tables, or stop the service, {empty} and {_TOKENS}. Then the next cycles report and lease again, and "
+                "history and core-hours start anew"
             )
         return found == metadata.tables.keys()
 
@@ -182,7 +176,7 @@ class Database:
 
     def _note_failure(self, context: sqlalchemy.engine.ExceptionContext) -> None:
         """Store and log a message if the error means that the SQLite file is damaged or cannot be written."""
-        text, before = one_line(context.original_exception), self._failure
+        text, before = driver_text(context.original_exception), self._failure
         if any(words in text for words in _DAMAGES):
             self._is_damaged = True
             self._failure = (
@@ -202,9 +196,9 @@ class Database:
         )
 
 
-def one_line(error: BaseException) -> str:
+def driver_text(error: BaseException) -> str:
     """Return the driver's text of an error in one line."""
-    return " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+    return one_line(getattr(error, "orig", None) or error)[:300]
 
 
 def parse_url(url: str) -> URL:

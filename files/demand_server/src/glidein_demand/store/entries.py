@@ -8,11 +8,10 @@ They are the ad of a machine of each entry, and the demand groups that the negot
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from ..values import DAY_S, HOUR_S, Key
 from . import schema
@@ -35,61 +34,53 @@ MAX_PASS_S = HOUR_S
 FORGET_S = 6 * HOUR_S
 """If a group is not passed over again for this long, its next time counts as the first."""
 
+_ad = schema.machine_ad.c
 _PASS_KEYS = ["site", "entry", "shape", "group"]
 
 
 class MachineAds:
     """The last ad of a machine of each (site, entry), in the form of pool/machine_ad.py. Safe from many threads.
 
-    A cache in memory over the table machine_ad. An entry may have glideins with and without GPUs: if the last ad has
-    none, it keeps those of an earlier one.
+    An entry may have glideins with and without GPUs: if the last ad has none, it keeps those of an earlier one.
     """
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._lock = threading.Lock()
-        with db.read() as connection:
-            self._load(connection)
 
     def add(self, rows: Iterable[Mapping[str, Any]], now: int) -> None:
         """Store ads in place of older ones of the same entries: {"site", "entry", "by_token", "ad"} each."""
-        new = {
-            (row["site"], row["entry"]): {
-                "site": row["site"], "entry": row["entry"], "as_of": now, "by_token": row["by_token"],
-                "ad": json.dumps(_with_gpus(row["ad"], self._ads.get((row["site"], row["entry"]), {}))),
-            }
-            for row in rows
-        }  # fmt: skip
-        if not new:
+        rows = list(rows)
+        if not rows:
             return
-        column = schema.machine_ad.c
-        with self._lock, self._db.begin() as connection:
+        with self._db.begin() as connection:
+            known = _ads(connection)
+            new = {
+                (row["site"], row["entry"]): {
+                    "site": row["site"], "entry": row["entry"], "as_of": now, "by_token": row["by_token"],
+                    "ad": json.dumps(_with_gpus(row["ad"], known.get((row["site"], row["entry"]), {}))),
+                }
+                for row in rows
+            }  # fmt: skip
             connection.execute(upsert(connection, schema.machine_ad, ["site", "entry"]), list(new.values()))
-            connection.execute(delete(schema.machine_ad).where(column.as_of < now - KEEP_ADS_S))
-            keep_newest(connection, column.as_of, MAX_ADS)
-            self._load(connection)
+            connection.execute(delete(schema.machine_ad).where(_ad.as_of < now - KEEP_ADS_S))
+            keep_newest(connection, _ad.as_of, MAX_ADS)
 
     def all(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """Return {(site, entry): ad}: the same object until add() is called. Callers must not change it."""
-        return self._ads
+        """Return {(site, entry): ad}."""
+        with self._db.read() as connection:
+            return _ads(connection)
 
     def recent(self, now: int) -> list[list[Any]]:
         """Return [[site, entry, whether it has GPUs]] of recent ads: "sampled" of the supply query."""
-        return [
-            [*place, bool(self._ads[place].get("GPUs"))]
-            for place, (as_of, _by_token) in self._known.items()
-            if as_of > now - RECENT_S
-        ]
+        with self._db.read() as connection:
+            found = _ads(connection, _ad.as_of > now - RECENT_S)
+        return [[*place, bool(ad.get("GPUs"))] for place, ad in found.items()]
 
     def token_sites(self, now: int) -> list[str]:
         """Return the sites whose token identity was seen in the last TOKEN_S: "token_sites" of the supply query."""
-        limit = now - TOKEN_S
-        return sorted({site for (site, _entry), (as_of, by_token) in self._known.items() if by_token and as_of > limit})
-
-    def _load(self, connection: Connection) -> None:
-        rows = connection.execute(select(schema.machine_ad)).all()
-        self._ads = {(row.site, row.entry): json.loads(row.ad) for row in rows}
-        self._known = {(row.site, row.entry): (row.as_of, row.by_token) for row in rows}
+        query = select(_ad.site).distinct().where(_ad.by_token, _ad.as_of > now - TOKEN_S)
+        with self._db.read() as connection:
+            return sorted(connection.execute(query).scalars())
 
 
 class PassedOverGroups:
@@ -140,3 +131,8 @@ def _with_gpus(ad: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]
     """Return the ad; if it has no GPUs, with those of the last ad."""
     gpus = {name: value for name, value in last.items() if name.lower().startswith(("cuda", "gpus"))}
     return {**ad, **({} if ad.get("GPUs") else gpus)}
+
+
+def _ads(connection: Connection, *of: ColumnElement[bool]) -> dict[tuple[str, str], dict[str, Any]]:
+    rows = connection.execute(select(_ad.site, _ad.entry, _ad.ad).where(*of))
+    return {(row.site, row.entry): json.loads(row.ad) for row in rows}

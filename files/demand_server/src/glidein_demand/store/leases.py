@@ -48,6 +48,7 @@ class Leases:
         self._db = db
         self._clock = clock
         self._versions = itertools.count(1)
+        self._holders: tuple[int, frozenset[str]] | None = None
         self.version = 0
         """It grows with each change by this object except expiry: a result of the same version is current."""
 
@@ -119,6 +120,15 @@ class Leases:
             found = connection.execute(query.group_by(column.group)).all()
         until = min((expires for _group, _jobs, expires in found), default=math.inf)
         return {group: int(jobs) for group, jobs, _expires in found}, until
+
+    def holders(self) -> frozenset[str]:
+        """Return the sites that have leases, among them expired ones. They are read once for each `version`."""
+        version = self.version
+        if self._holders is None or self._holders[0] != version:
+            with self._db.read() as connection:
+                sites = frozenset(connection.execute(select(schema.lease.c.site).distinct()).scalars())
+            self._holders = (version, sites)
+        return self._holders[1]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return [{"site", "entry", "group", "jobs", "expires"}] without expired leases, sorted."""

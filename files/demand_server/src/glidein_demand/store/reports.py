@@ -6,20 +6,24 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, Callable
+from typing import Any
 
 from sqlalchemy import delete, func, select
 
-from ..values import MAX_SITES
+from ..values import DAY_S, MAX_SITES
 from . import schema
 from .database import Database, upsert
 
+MAX_CLIENTS = 200
+"""The most PyGlidein clients whose data is kept, each for a day: callers choose the names."""
+
 MAX_LOGGED = 100
 """The most clients whose refusal is logged. Callers choose the names, so they must not fill the log."""
+
+_column = schema.report.c
 
 log = logging.getLogger(__name__)
 
@@ -29,110 +33,88 @@ class FullError(Exception):
 
 
 class Reports:
-    """Reports by site: a cache in memory over a table. Safe from many threads.
-
-    Other processes may write: their rows are read at the start, and the row of a site when that site reports here.
-    """
+    """The last report of each site. Safe from many threads and processes."""
 
     def __init__(self, db: Database, max_sites: int = MAX_SITES) -> None:
         self._db = db
         self._max_sites = max_sites
-        # Held for a write and its change in memory, so that both have the same order.
-        self._lock = threading.Lock()
-        with db.read() as connection:
-            rows = connection.execute(select(schema.report)).all()
-        self._reports = {row.site: json.loads(row.body) for row in rows}
-        self._launched = {row.site: row.launched for row in rows}
 
-    def add(self, report: dict[str, Any], received: int, also: Callable[[bool], object] = lambda _is_new: None) -> bool:
+    def add(self, report: Mapping[str, Any], received: int) -> bool:
         """Store a valid report in place of its site's last one; FullError beyond max_sites.
 
-        Return False, and do not store the report, if it is not newer than the last one. also: is called with the result
-        within the same transaction, and stores the rest of the report: all is stored, or nothing.
+        Return False, and do not store the report, if it is not newer than the last one.
         """
         site = report["site"]
         report = {**report, "received": received}
-        with self._lock:
-            with self._db.begin() as connection:
-                before = connection.execute(select(schema.report).where(schema.report.c.site == site)).first()
-                number = connection.execute(select(func.count()).select_from(schema.report)).scalar_one()
-                if before is None and number >= self._max_sites:
-                    raise FullError(f"{self._max_sites} sites are known already")
-                last = json.loads(before.body) if before else None
-                is_new = last is None or not overtaken(last, report)
-                launched = (before.launched if before else 0) + newly_launched(last, report)
-                if is_new:
-                    row = {
-                        "site": site, "received": received, "body": json.dumps(report), "launched": launched,
-                    }  # fmt: skip
-                    connection.execute(upsert(connection, schema.report, ["site"]), [row])
-                also(is_new)
-            if is_new:
-                self._reports = {**self._reports, site: report}
-                self._launched = {**self._launched, site: launched}
-        return is_new
+        with self._db.begin() as connection:
+            before = connection.execute(select(schema.report).where(_column.site == site)).first()
+            number = connection.execute(select(func.count()).select_from(schema.report)).scalar_one()
+            if before is None and number >= self._max_sites:
+                raise FullError(f"{self._max_sites} sites are known already")
+            last = json.loads(before.body) if before else None
+            if last is not None and overtaken(last, report):
+                return False
+            launched = (before.launched if before else 0) + newly_launched(last, report)
+            row = {"site": site, "received": received, "body": json.dumps(report), "launched": launched}
+            connection.execute(upsert(connection, schema.report, ["site"]), [row])
+        return True
 
     def reports(self) -> dict[str, dict[str, Any]]:
-        """Return {site: report with "received" (epoch)}. Callers must not change it."""
-        return self._reports
+        """Return {site: report with "received" (epoch)}."""
+        with self._db.read() as connection:
+            return {row.site: json.loads(row.body) for row in connection.execute(select(_column.site, _column.body))}
 
     def launched(self) -> dict[str, int]:
-        """Return {site: sum of the launched glideins of all its reports}. Callers must not change it."""
-        return self._launched
+        """Return {site: sum of the launched glideins of its reports}.
+
+        Overtaken reports do not count: a push in pull mode may repeat one.
+        """
+        with self._db.read() as connection:
+            rows = connection.execute(select(_column.site, _column.launched))
+            return {row.site: row.launched for row in rows}
 
     def delete(self, site: str) -> None:
         """Delete a site's report."""
-        with self._lock:
-            with self._db.begin() as connection:
-                connection.execute(delete(schema.report).where(schema.report.c.site == site))
-            self._reports = {name: report for name, report in self._reports.items() if name != site}
-            self._launched = {name: number for name, number in self._launched.items() if name != site}
+        with self._db.begin() as connection:
+            connection.execute(delete(schema.report).where(_column.site == site))
 
 
 class Clients:
     """The last monitoring data of PyGlidein clients by uuid, and the log of refused calls. Safe from many threads.
 
-    They are in memory only: clients report every few minutes, and only the page shows the data. Beyond `most` clients,
+    They are in memory only: clients report every few minutes, and only the page shows the data. Beyond MAX_CLIENTS,
     the one with the oldest data is removed.
     """
 
-    def __init__(self, most: int, keep_s: float = math.inf) -> None:
-        self._most = most
-        self._keep_s = keep_s
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._clients: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._logged: set[tuple[str, str]] = set()
 
-    def add(self, uuid: str, metrics: Mapping[str, Any], received: int, site: str | None = None) -> None:
-        """Store a client's data in place of its last ones. site: that of its token."""
+    def add(self, uuid: str, metrics: Mapping[str, Any], received: int) -> None:
+        """Store a client's data in place of its last ones."""
         with self._lock:
-            self._clients[uuid] = {"received": received, "metrics": metrics, "site": site}
+            self._clients[uuid] = {"received": received, "metrics": metrics}
             self._clients.move_to_end(uuid)
-            while len(self._clients) > self._most:
+            while len(self._clients) > MAX_CLIENTS:
                 self._clients.popitem(last=False)
 
     def recent(self, now: float) -> dict[str, dict[str, Any]]:
-        """Return {uuid: {"received": epoch, "metrics": {...}, "site": name or None}} of at most `keep_s` ago."""
+        """Return {uuid: {"received": epoch, "metrics": {...}}} of the last day."""
         with self._lock:
-            return {uuid: one for uuid, one in self._clients.items() if now - one["received"] <= self._keep_s}
+            return {uuid: one for uuid, one in self._clients.items() if now - one["received"] <= DAY_S}
 
-    def delete(self, site: str) -> None:
-        """Delete the data of a site's clients."""
-        with self._lock:
-            for uuid in [uuid for uuid, one in self._clients.items() if one["site"] == site]:
-                del self._clients[uuid]
-
-    def log_refused(self, method: str, client: object, setting: str) -> None:
+    def log_refused(self, method: str, client: object) -> None:
         """Log, once for each method and client, that a call of `client`, an unchecked name, is refused.
 
-        setting: the reason. These clients repeat the call in each cycle.
+        These clients repeat the call in each cycle.
         """
         name = ascii(client)[:80]
         with self._lock:
             if (method, name) in self._logged or len(self._logged) >= MAX_LOGGED:
                 return
             self._logged.add((method, name))
-        log.warning("%s of the client %s without a token is refused: %s", method, name, setting)
+        log.warning('%s of the client %s without a token is refused: server.reading = "token"', method, name)
 
 
 def overtaken(last: Mapping[str, Any], report: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ import hashlib
 import secrets as random_secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from sqlalchemy import Connection, bindparam, delete, select, update
@@ -30,10 +30,14 @@ class TokenError(ValueError):
 
 @dataclass(frozen=True)
 class Token:
-    """The owner of a secret. Kind "site" writes as the site `name` and reads all; kind "reader" reads all."""
+    """The owner of a secret. Kind "site" writes as the site `name` and reads all; kind "reader" reads all.
+
+    created: in epoch seconds.
+    """
 
     name: str
     kind: str
+    created: int = field(default=0, compare=False)
 
 
 class Tokens:
@@ -59,14 +63,13 @@ class Tokens:
         return secret
 
     def install(
-        self, secrets: Mapping[str, str | None], kind: str = "site", origin: str | None = "role", check: bool = False
+        self, secrets: Mapping[str, str | None], kind: str = "site", origin: str = "role", check: bool = False
     ) -> dict[str, list[str]]:
         """Make the tokens of this kind and origin equal to `secrets` ({name: secret}); one transaction.
 
         Return {"created": [name], "changed": [name], "revoked": [name]}, sorted; with `check`, change nothing.
         A name without secret (None) has no token of this kind afterwards, whatever its origin.
-        A token of the same name and another origin is replaced ("changed"). Without an origin, no token is revoked,
-        and one that has this secret and kind keeps its origin. Raise TokenError.
+        A token of the same name and another origin is replaced ("changed"). Raise TokenError.
         """
         wanted = wanted_digests({name: secret for name, secret in secrets.items() if secret is not None})
         refused = frozenset(secrets) - frozenset(wanted)
@@ -78,18 +81,10 @@ class Tokens:
             found = changes(_rows_by_name(connection), wanted, kind, origin, refused)
             connection.execute(delete(schema.token).where(schema.token.c.name.in_(found["revoked"] + found["changed"])))
             names = found["created"] + found["changed"]
-            rows = [self._row(name, kind, origin or "command", wanted[name]) for name in names]
+            rows = [self._row(name, kind, origin, wanted[name]) for name in names]
             if rows:
                 connection.execute(schema.token.insert(), rows)
         return found
-
-    def put(self, name: str, secret: str, kind: str = "site", check: bool = False) -> str:
-        """Make the token of `name` have this secret and kind; return "created", "changed", or "" for no change.
-
-        With `check`, change nothing. Raise TokenError.
-        """
-        found = self.install({name: secret}, kind, None, check)
-        return next((change for change, names in found.items() if names), "")
 
     def revoke(self, name: str) -> None:
         """Revoke a token at once. Raise TokenError if the name is unknown."""
@@ -107,16 +102,11 @@ class Tokens:
             found = _rows_by_name(connection)
         return [{key: row[key] for key in row if key != "digest"} for _name, row in sorted(found.items())]
 
-    def made(self, name: str) -> int:
-        """Return the creation time of the token of `name` (epoch seconds); 0 for an unknown name."""
-        with self._db.read() as connection:
-            return connection.execute(select(schema.token.c.created).where(schema.token.c.name == name)).scalar() or 0
-
     def identify(self, secret: str) -> Token | None:
         """Return the token that has this secret, or None. Write nothing: store_uses() stores the use."""
         given, column = digest(secret), schema.token.c
         # The time of a look-up may reveal a part of the digest, but a part of a hash reveals nothing of the secret.
-        query = select(column.name, column.kind, column.last_used).where(column.digest == given)
+        query = select(column.name, column.kind, column.created, column.last_used).where(column.digest == given)
         with self._db.read() as connection:
             found = connection.execute(query).first()
         if found is None:
@@ -124,7 +114,7 @@ class Tokens:
         hour = int(self._clock()) // USED_STEP_S * USED_STEP_S
         if hour > (found.last_used or 0):
             self._uses[given] = hour
-        return Token(found.name, found.kind)
+        return Token(found.name, found.kind, found.created)
 
     def store_uses(self) -> None:
         """Store the hours in which tokens were used since the last call."""
@@ -149,24 +139,25 @@ def changes(
     known: Mapping[str, Mapping[str, Any]],
     wanted: Mapping[str, str],
     kind: str,
-    origin: str | None,
+    origin: str,
     refused: frozenset[str] = frozenset(),
 ) -> dict[str, list[str]]:
     """Return the changes that install() makes. Raise TokenError.
 
     known: rows by name; wanted: {name: digest}; refused: names that must have no token.
     """
-    same = {"kind": kind} if origin is None else {"kind": kind, "origin": origin}
+
+    def has_kind_and_origin(row: Mapping[str, Any]) -> bool:
+        return (row["kind"], row["origin"]) == (kind, origin)
+
     changed = [
         name
         for name, hashed in wanted.items()
-        if name in known and {"digest": hashed, **same} != {key: known[name][key] for key in ("digest", *same)}
+        if name in known and not (known[name]["digest"] == hashed and has_kind_and_origin(known[name]))
     ]
     others = {name: row for name, row in known.items() if name not in wanted}
     revoked = [
-        name
-        for name, row in others.items()
-        if (row["kind"] == kind if name in refused else origin and {key: row[key] for key in same} == same)
+        name for name, row in others.items() if (row["kind"] == kind if name in refused else has_kind_and_origin(row))
     ]
     for name, row in others.items():
         if name not in revoked and row["digest"] in wanted.values():

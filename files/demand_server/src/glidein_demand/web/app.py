@@ -13,11 +13,10 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTo
 
 from ..config import Settings
 from ..server import Server
-from ..values import MAX_BODY_BYTES
+from ..values import MAX_BODY_BYTES, one_line
 from . import auth, methods, responses
 from .routes import EXTENSION, current_server, routes
 
-COMPRESSED = ("text/html", "text/css", "text/javascript", "image/svg+xml")
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -72,12 +71,10 @@ def require_token() -> flask.Response | None:
 
 
 def add_headers(response: flask.Response) -> flask.Response:
-    """Add the security and caching headers, and compress pages."""
+    """Add the security and caching headers."""
     response.headers.extend(HEADERS)
-    if response.status_code == 200 and response.mimetype in COMPRESSED:
-        responses.compress(response)
     if flask.request.endpoint != STATIC:
-        response.headers.setdefault("Cache-Control", "no-store")
+        response.headers["Cache-Control"] = "no-store"
     elif current_server().settings.server.reading == "token":
         response.headers["Cache-Control"] = f"private, max-age={STATIC_SECONDS}"
     return response
@@ -102,7 +99,7 @@ def too_large(_error: RequestEntityTooLarge) -> flask.Response:
 
 def database_error(error: SQLAlchemyError) -> flask.Response:
     """Log the database's message, and return the error 503."""
-    flask.current_app.logger.error("database: %s", " ".join(str(error).split())[:300])
+    flask.current_app.logger.error("database: %s", one_line(error)[:300])
     return responses.error(503, methods.NO_DATABASE)
 
 

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Caller:
-    """The identity of a request's sender. `name` is the token's name, or "" without a token.
+    """The identity of a request's sender. `name` is the token's name, or "" without a token; `token_created` its time.
 
     kind: "anonymous", "site" (may write as that site and read all), "reader" (may read all), "refused".
     """
 
     kind: str
     name: str = ""
+    token_created: int = 0
 
     @property
     def is_known(self) -> bool:
@@ -41,7 +42,7 @@ def identify(header: str | None, lookup: Callable[[str], Token | None]) -> Calle
         return ANONYMOUS
     secret = secret_of(header)
     token = lookup(secret) if secret else None
-    return Caller(token.kind, token.name) if token else REFUSED
+    return Caller(token.kind, token.name, token.created) if token else REFUSED
 
 
 def secret_of(header: str) -> str:

@@ -10,8 +10,8 @@ GET /history?range=day|week|month|year returns `history_json`; times are epoch s
      "sites": {"times": [t], "series": [{"name": "PSC", "rest": false, "queued": [n|null], "running": [...],
                                          "registered": [...]}]},        # most glideins first; "rest": all other sites
      "waits": [{"week": t, "jobs": n, "p50_s": s, "p90_s": s}],         # week: its Monday, 00:00 UTC
-     "share": [{"week": t, "job_core_hours": h, "other_core_hours": h, "percent": p}],  # claimed by jobs
-     "work":  {"step": "hour"|"day"|"week", "rows": [{"time": t, "glidein_core_hours": h, "job_core_hours": h}]}}
+     "share": [{"week": t, "used_core_hours": h, "other_core_hours": h, "percent": p}],  # claimed by jobs
+     "work":  {"step": "hour"|"day"|"week", "rows": [{"time": t, "granted_core_hours": h, "used_core_hours": h}]}}
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def history_json(history: History, core_hours: CoreHours, name: str, now: float)
         "share": [
             _share(row)
             for row in core_hours.series(WEEK_S, oldest_week, now)
-            if row["time"] > oldest_week and row["job_core_s"] + row["other_core_s"]
+            if row["time"] > oldest_week and row["used_core_s"] + row["other_core_s"]
         ],
         "work": {
             "step": step,
             "rows": [
-                {"time": row["time"], **_hours(row, "glidein", "job")}
+                {"time": row["time"], **_hours(row, "granted", "used")}
                 for row in core_hours.series(STEPS[step], since, now)
             ],
         },
@@ -101,8 +101,8 @@ def _counts(fields: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
 
 
 def _share(row: Mapping[str, int]) -> dict[str, Any]:
-    percent = round(100 * row["job_core_s"] / (row["job_core_s"] + row["other_core_s"]), 1)
-    return {"week": row["time"], **_hours(row, "job", "other"), "percent": percent}
+    percent = round(100 * row["used_core_s"] / (row["used_core_s"] + row["other_core_s"]), 1)
+    return {"week": row["time"], **_hours(row, "used", "other"), "percent": percent}
 
 
 def _hours(row: Mapping[str, int], *names: str) -> dict[str, float]:
@@ -150,7 +150,7 @@ def _shares(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         [
             _date(week["week"]),
             f"{week['percent']:g} %",
-            format_hours(week["job_core_hours"]),
+            format_hours(week["used_core_hours"]),
             format_hours(week["other_core_hours"]),
         ]
         for week in reversed(weeks)
@@ -162,9 +162,9 @@ def _shares(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _used(work: Mapping[str, Any]) -> dict[str, Any]:
     step = work["step"]
     shown = [
-        ((_time if step == "hour" else _date)(row["time"]), row["glidein_core_hours"], row["job_core_hours"])
+        ((_time if step == "hour" else _date)(row["time"]), row["granted_core_hours"], row["used_core_hours"])
         for row in reversed(work["rows"])
-        if row["glidein_core_hours"] or row["job_core_hours"]
+        if row["granted_core_hours"] or row["used_core_hours"]
     ]
     if shown:
         _times, granted, used = zip(*shown)

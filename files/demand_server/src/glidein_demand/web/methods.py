@@ -19,7 +19,6 @@ from ..store.reports import FullError
 from . import results, rpc
 from .auth import Caller
 from .parameters import (
-    MAX_ANONYMOUS_PARTITIONS,
     GetDemand,
     GetJob,
     GetState,
@@ -38,9 +37,6 @@ _counting = threading.Lock()
 
 NO_DATABASE = "the server's database is unavailable; try again, and if the error persists, see the server's log"
 MAX_UUID_CHARS = 200
-_MONITORING_SETTINGS = (
-    'without a token it requires server.allow_anonymous_monitoring = true and server.reading = "open"'
-)
 
 
 def call(server: Server, caller: Caller, name: str, params: Any) -> Any:
@@ -82,9 +78,7 @@ def _call(server: Server, caller: Caller, name: str, params: Any) -> Any:
 
 
 def get_state(server: Server, caller: Caller, _params: GetState) -> JsonResult:
-    if caller.kind == "anonymous" and server.settings.server.reading == "token":
-        server.anonymous.log_refused("get_state", "PyGlidein", 'server.reading = "token"')
-    _require_read_access(caller, server.settings.server.reading)
+    _require_access_of_client(server, caller, "get_state", "PyGlidein")
     return results.state(server, caller)
 
 
@@ -126,46 +120,28 @@ def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
         del report["unserved"]
     received = int(server.clock())
 
-    def store_rest(is_new: bool) -> None:
-        if is_new:
+    with server.database.begin():  # all is stored, or nothing
+        if server.reports.add(_without_glideins(report), received):
             server.glideins.reported(report, received)
             server.core_hours.reported(report, received)
         # Also for a report that is older than the last one: ended glideins stay ended, and count once.
         if summaries is not None:
             server.ended_glideins.add(params.site, summaries, received)
-
-    server.reports.add(_without_glideins(report), received, store_rest)
-    server.supply_cache.invalidate()
+    server.supply_cache.clear()
     return {"accepted": True}
 
 
 def monitoring(server: Server, caller: Caller, params: Monitoring) -> str:
-    allowed = server.settings.server.reading == "open" and server.settings.server.allow_anonymous_monitoring
-    anonymous = caller.kind == "anonymous" and allowed
-    if caller.kind == "anonymous" and not anonymous:
-        server.anonymous.log_refused("monitoring", params.uuid, _MONITORING_SETTINGS)
-        raise RpcError(rpc.UNAUTHORIZED, f"monitoring requires a site's token; {_MONITORING_SETTINGS}")
-    if not anonymous:
-        _require_site_token(caller, "monitoring")
-    client, received = truncated(params.uuid, MAX_UUID_CHARS), int(server.clock())
+    _require_access_of_client(server, caller, "monitoring", params.uuid)
     metrics = (params if params.metrics is None else params.metrics).by_partition()
-    if anonymous:
-        most = max(map(len, metrics.values()), default=0)
-        if most > MAX_ANONYMOUS_PARTITIONS:
-            raise ValueError(f"metrics: {most} partitions; at most {MAX_ANONYMOUS_PARTITIONS} are allowed")
-        server.anonymous.add(client, metrics, received)
-        return ""
-    known = server.clients.recent(received).get(client)
-    if known is not None and known["site"] != caller.name:
-        raise RpcError(rpc.UNAUTHORIZED, "the client with this uuid belongs to another site")
-    server.clients.add(client, metrics, received, caller.name)
+    server.clients.add(truncated(params.uuid, MAX_UUID_CHARS), metrics, int(server.clock()))
     return ""
 
 
 def _use_site(server: Server, caller: Caller, deployment: str | None, seconds: int) -> None:
     """Register the deployment as the user of the caller's site, if the caller names a deployment."""
     if deployment is not None:
-        server.site_owners.use(caller.name, deployment, seconds, server.tokens.made(caller.name))
+        server.site_owners.use(caller.name, deployment, seconds, caller.token_created)
 
 
 METHODS: dict[str, tuple[type[msgspec.Struct], Callable[[Server, Caller, Any], Any]]] = {
@@ -191,18 +167,22 @@ def _require_read_access(caller: Caller, reading: str) -> None:
         raise RpcError(rpc.UNAUTHORIZED, "reading requires the header 'Authorization: Bearer <token>'")
 
 
+def _require_access_of_client(server: Server, caller: Caller, method: str, client: str) -> None:
+    """Require read access, and log a refused client of PyGlidein: it cannot send a token."""
+    reading = server.settings.server.reading
+    if caller.kind == "anonymous" and reading == "token":
+        server.clients.log_refused(method, client)
+    _require_read_access(caller, reading)
+
+
 def _require_token(caller: Caller, method: str) -> None:
     if caller.kind == "anonymous":
         raise RpcError(rpc.UNAUTHORIZED, f"{method} requires the header 'Authorization: Bearer <token>'")
 
 
-def _require_site_token(caller: Caller, method: str) -> None:
+def _require_own_site(caller: Caller, method: str, site: str) -> None:
     _require_token(caller, method)
     if caller.kind != "site":
         raise RpcError(rpc.UNAUTHORIZED, f"{method} requires a site's token; {caller.name} is a reader")
-
-
-def _require_own_site(caller: Caller, method: str, site: str) -> None:
-    _require_site_token(caller, method)
     if caller.name != site:
         raise RpcError(rpc.UNAUTHORIZED, f"the token belongs to site {caller.name}, not to {site}")

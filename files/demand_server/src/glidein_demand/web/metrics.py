@@ -16,9 +16,9 @@ from .. import __version__
 from ..pool.schedds import described_gateways
 from ..server import Server
 from ..store.core_hours import CoreHours
+from ..values import Key
 from ..wait_buckets import quantile
 from . import problems, results
-from .auth import ANONYMOUS
 from .methods import METHODS
 
 MAX_SERIES = 5000
@@ -48,8 +48,8 @@ _RECENT = {
     "ended_early": "Glideins of the last six hours that registered and ended within minutes",
 }
 _CORE_HOURS = {
-    "glidein_core_s": ("core_seconds", "Core-seconds of glideins: cores x wall time of their batch jobs"),
-    "job_core_s": ("job_core_seconds", "Core-seconds that jobs claimed in glideins"),
+    "granted_core_s": ("granted_core_seconds", "Core-seconds of glideins: cores x wall time of their batch jobs"),
+    "used_core_s": ("used_core_seconds", "Core-seconds that jobs claimed in glideins"),
 }
 
 Labels = tuple[str, ...]
@@ -85,7 +85,7 @@ class _ServerMetrics(Collector):
         yield from _of_gateways(described_gateways(snapshot.gateways, now))
         yield from _of_sites(reports, server.reports.launched(), server.leases.rows())
         yield from _of_entries(reports, snapshot.supply["entries"], server.ended_glideins.totals())
-        yield from _of_recent_glideins(results.supply(server, ANONYMOUS).value["entries"])
+        yield from _of_recent_glideins(results.recent_glideins(server, now))
         waits = server.history.recent_waits(now)
         yield _gauges(
             "glidein_demand_job_wait_seconds",
@@ -217,8 +217,8 @@ def _of_entries(
     yield _gauges("glidein_site_entry_error", help_text, ["site", "entry"], _bounded(errors))
 
 
-def _of_recent_glideins(entries: Iterable[Mapping[str, Any]]) -> Iterator[Metric]:
-    known = [(entry["site"], entry["entry"], entry["history"]) for entry in entries if entry["history"]]
+def _of_recent_glideins(recent: Mapping[Key, Mapping[str, Any]]) -> Iterator[Metric]:
+    known = [(site, entry, history) for (site, entry, _shape), history in recent.items()]
     sums = _sums(_RECENT, ((site, {"entry": name, **history}) for site, name, history in known))
     for name, help_text in _RECENT.items():
         yield _gauges(f"glidein_site_recent_{name}", help_text, ["site", "entry"], _bounded(sums[name]))
@@ -242,13 +242,13 @@ def _of_core_hours(core_hours: CoreHours) -> Iterator[Metric]:
         values = {pair: row[name] for pair, row in by_entry.items()}
         yield _counters(f"glidein_site_{metric}", help_text, ["site", "entry"], values)
     by_project = core_hours.totals(("project",))
-    kept = sorted(by_project, key=lambda key: (-by_project[key]["job_core_s"], key))[:MAX_PROJECTS]
+    kept = sorted(by_project, key=lambda key: (-by_project[key]["used_core_s"], key))[:MAX_PROJECTS]
     yield _counters(
-        "glidein_project_job_core_seconds", "Core-seconds that the jobs of a project claimed in glideins", ["project"],
-        {key: by_project[key]["job_core_s"] for key in kept},
+        "glidein_project_used_core_seconds", "Core-seconds that the jobs of a project claimed in glideins", ["project"],
+        {key: by_project[key]["used_core_s"] for key in kept},
     )  # fmt: skip
     left_out = len(by_project) - len(kept)
-    yield _gauge("projects_left_out", "Projects left out of glidein_project_job_core_seconds", left_out)
+    yield _gauge("projects_left_out", "Projects left out of glidein_project_used_core_seconds", left_out)
 
 
 def _sums(names: Iterable[str], rows: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Counter[Labels]]:

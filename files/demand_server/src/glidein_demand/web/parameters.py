@@ -13,12 +13,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..pool.queries import ATTRIBUTE_NAME, MAX_NAMES_OF_CALLER
-from ..values import MAX_SITES, MAX_WHOLE, NAME
+from ..values import DAY_S, MAX_SITES, MAX_WHOLE, NAME
 
 MAX_TEXT = 2000
 """The longest text that is stored; a longer one is truncated."""
-MAX_ANONYMOUS_PARTITIONS = 50
-"""The most partitions of a PyGlidein client without a token."""
+MAX_PARTITIONS = 50
+"""The most partitions of a PyGlidein client."""
 MAX_RUNNING_OF_A_SITE = 10_000
 """The most running glideins that a whole report may list."""
 MAX_SUMMARIES = 1000
@@ -27,7 +27,7 @@ MAX_LEASE_PAIRS = 20000
 """The most (entry, group) pairs of one lease."""
 MAX_ENTRIES = 1000
 DEFAULT_TTL_S = 1800
-MAX_TTL_S = 86400
+MAX_TTL_S = DAY_S
 MAX_PARTITION_CHARS = 200
 MAX_REASON_CHARS = 500
 MAX_SICK_REASON_CHARS = 300
@@ -51,7 +51,7 @@ Whole = Annotated[int, Meta(ge=0, le=MAX_WHOLE)]
 Glideins = Annotated[int, Meta(ge=0, le=10**9)]
 # Cores of one glidein.
 Cores = Annotated[int, Meta(ge=1, le=10**5)]
-# Core-seconds or jobs of one glidein.
+# Jobs of one glidein.
 Work = Annotated[int, Meta(ge=0, le=10**12)]
 ExitStatus = Annotated[int, Meta(ge=0, le=255)]
 Number = Union[Annotated[int, Meta(ge=-MAX_WHOLE, le=MAX_WHOLE)], Annotated[float, Meta(ge=-MAX_WHOLE, le=MAX_WHOLE)]]
@@ -107,8 +107,6 @@ class Summary(Struct):
     batch_id: Annotated[str, Meta(min_length=1, max_length=128)]
     started: Whole
     ended: Whole
-    granted_core_s: Work
-    busy_core_s: Work
     jobs: Work
     jobs_failed: Work
     registered: Optional[Whole] = None
@@ -200,7 +198,7 @@ class Report(Struct, forbid_unknown_fields=True):
 
 
 # By partition. A number instead is that of the partition "Cluster".
-_Metric = Union[Number, Annotated[dict[str, Number], Meta(max_length=MAX_ENTRIES)], None]
+_Metric = Union[Number, Annotated[dict[str, Number], Meta(max_length=MAX_PARTITIONS)], None]
 
 
 class Metrics(Struct, kw_only=True):

@@ -103,7 +103,7 @@ KINDS: Mapping[str, Kind] = {
     "unreadable": Kind(
         WARNING,
         "Invalid job requests",
-        "jobs of {} groups cannot be counted",
+        "{} kinds of jobs cannot be counted",
         "Ask the owner to correct the submit file.",
     ),
     "supply": Kind(
@@ -111,9 +111,6 @@ KINDS: Mapping[str, Kind] = {
         "Inconsistent machine ad",
         "{} inconsistent machine ads",
         "Compare with condor_status -af Name AuthenticatedIdentity.",
-    ),
-    "client_silent": Kind(
-        WARNING, "No report", "{} PyGlidein clients do not report", "Check that the client still runs."
     ),
     "limit": Kind(
         NOTE,
@@ -126,18 +123,19 @@ KINDS: Mapping[str, Kind] = {
 _MIN_ENDED_EARLY = 3
 """The fewest early ends for a problem: a glidein whose job was taken by another one also ends early."""
 
-_LOGIN = re.compile(
-    r"permission denied|keyboard-interactive|verification code|one-time|two-factor|login\.yml|"
-    r"log ?in (is )?(needed|anew|again)",
+# The collection's own message about a session, and ssh's about the login: "Permission denied (publickey,password).".
+_LOGIN = re.compile(r"login needed|log in again|permission denied \([\w,-]+\)|verification code", re.IGNORECASE)
+# Slurm's limits on what ended jobs have used, and batch systems' own words. Other limits are about the request.
+_ALLOCATION = re.compile(
+    r"(?:assoc|qos)grp(?:(?!\w*runminutes)\w*minutes|wall)|qosusagethreshold|"
+    r"allocation (?:is )?(?:exhausted|used up|expired)|insufficient (?:allocation|balance|budget|credit)",
     re.IGNORECASE,
 )
-# Other limits, such as Slurm's QOSMaxWallDurationPerJobLimit, are about the request.
-_ALLOCATION = re.compile(r"allocation|balance|budget|credit|used up|(?:assoc|qos)grp\w*minutes", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem. subject: the schedd, site or client; site: its site, or ""; anchor: the HTML id of its row, or "".
+    """A problem. subject: the schedd or site; site: its site, or ""; anchor: the HTML id of its row, or "".
 
     separator: the text between `subject` and `text`.
     """
@@ -174,7 +172,7 @@ def health(about: Mapping[str, Any], settings: Settings, now: float) -> dict[str
 
 def find(data: PageData) -> list[Problem]:
     """Return all problems except a pause, sorted by severity, kind and subject."""
-    problems = [*_of_demand(data), *_of_supply(data), *_of_reports(data), *_of_history(data), *_of_clients(data)]
+    problems = [*_of_demand(data), *_of_supply(data), *_of_reports(data), *_of_history(data)]
     if not data.can_report:
         problems.append(Problem("token", "No token exists: no site can report or take a lease."))
     order = list(KINDS)
@@ -227,7 +225,7 @@ def _of_demand(data: PageData) -> Iterator[Problem]:
             f"{format_count(row['count'], 'idle job')} of {row['schedd']} cannot be counted: {row['attribute']} is "
             f"invalid (first job: {row['first_job'] or 'unknown'})."
         )
-        if data.caller_has_token:
+        if "error" in row:
             text += f" {row['error']}"
         yield Problem("unreadable", text)
     for row in demand["waiting_for_limit"]:
@@ -310,15 +308,6 @@ def _never_registered(plans: list[Mapping[str, Any]]) -> bool:
     """Return True if glideins ran in each of the last three reports and none was registered."""
     last = plans[-3:]
     return len(last) == 3 and all(plan["running"] and plan["registered"] == 0 for plan in last)
-
-
-def _of_clients(data: PageData) -> Iterator[Problem]:
-    for uuid, client in data.clients:
-        silent = data.now - client["received"]
-        # Any caller can send the data of a client without a token.
-        if client["site"] is not None and silent > data.settings.pool.silent_seconds:
-            text = f"no report for {format_duration(silent)}."
-            yield Problem("client_silent", text, f"Client {uuid}", anchor="clients")
 
 
 def _of_site(kind: str, site: str, text: str) -> Problem:

@@ -4,17 +4,10 @@
 
 from __future__ import annotations
 
-import gzip
-from typing import Any
-
 import flask
 
-from .. import result_cache
 from . import rpc
 
-FRESH = "private, no-cache"
-"""Caches may store the response and must validate it for each request (ETag)."""
-VARY = "Accept-Encoding, Authorization"
 PLAIN = "text/plain; charset=utf-8"
 RPC_PATH = "/jsonrpc"
 WWW_AUTHENTICATE = 'Basic realm="glidein-demand: any user name, a token as the password", charset="UTF-8"'
@@ -41,37 +34,9 @@ def unauthorized(reason: str) -> flask.Response:
 
 def from_rpc(rpc_response: rpc.RpcResponse) -> flask.Response:
     """Return the response to a JSON-RPC request."""
-    if rpc_response.result is not None:
-        return from_result(rpc_response.result, rpc_response.identity)
-    response = from_json(rpc_response.body, rpc_response.status)
-    response.headers.update(rpc_response.headers)
-    return response
+    return from_json(rpc_response.body, rpc_response.status, rpc_response.headers)
 
 
-def from_result(result: result_cache.JsonResult, identity: str | None = None) -> flask.Response:
-    """Return a large result: 304 if the caller has the current one, compressed if the caller accepts gzip."""
-    headers = {"ETag": result.etag, "Vary": VARY, "Cache-Control": FRESH}
-    if flask.request.if_none_match.contains_weak(result.etag[3:-1]):
-        return flask.Response(status=304, headers=headers)
-    compress = flask.request.accept_encodings["gzip"] > 0
-    if compress:
-        headers["Content-Encoding"] = "gzip"
-    return from_json(result.reply(identity, compress), 200, headers)
-
-
-def from_json(body: bytes, status: int = 200, headers: dict[str, Any] | None = None) -> flask.Response:
+def from_json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> flask.Response:
     """Return a response with a JSON body."""
     return flask.Response(body, status=status, mimetype="application/json", headers=headers)
-
-
-def compress(response: flask.Response) -> None:
-    """Compress the response if the caller accepts gzip."""
-    response.vary.add("Accept-Encoding")
-    if not flask.request.accept_encodings["gzip"]:
-        return
-    response.direct_passthrough = False
-    response.set_data(gzip.compress(response.get_data(), compresslevel=2, mtime=0))
-    response.headers["Content-Encoding"] = "gzip"
-    etag, _weak = response.get_etag()
-    if etag is not None:
-        response.set_etag(etag, weak=True)  # the same text in other bytes

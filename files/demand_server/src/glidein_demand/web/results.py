@@ -13,11 +13,13 @@ from typing import Any, Callable, Mapping, Sequence
 
 from .. import result_cache
 from ..config import Settings
+from ..pool.demand import pyglidein_state
 from ..pool.job_lookup import JobName, LookupFailedError
 from ..pool.schedds import described_gateways
 from ..pool.supply import supply_result
 from ..server import Server
 from ..store import glidein_tracking
+from ..values import Key
 from . import charts, job_status
 from .auth import Caller
 from .usage import page_data
@@ -30,21 +32,21 @@ HISTORY_CACHE_S = 60.0
 USAGE_CACHE_S = 60.0
 """The maximum age of the page's core-hours."""
 SUPPLY_CACHE_S = 60.0
-"""The maximum age of the history in get_supply."""
+"""The maximum age of the history and the gateways in get_supply."""
 
 MakeResult = Callable[[Any, "dict[str, int]", bool], Any]
-"""result_cache.demand_for or result_cache.state_for."""
+"""demand_for or state_for."""
 
 
 def demand(server: Server, caller: Caller, sites: frozenset[str] | None) -> result_cache.JsonResult:
     """Return get_demand, less the jobs that sites other than `sites` hold; None means the caller's site."""
-    return _less_leases(server, result_cache.demand_for, caller.is_known, _own(caller) if sites is None else sites)
+    return _less_leases(server, demand_for, caller.is_known, _own(caller) if sites is None else sites)
 
 
 def state(server: Server, caller: Caller) -> result_cache.JsonResult:
     """Return PyGlidein's get_state, less the jobs that other sites hold."""
     # Requirements contain the requested operating system. get_state returns nothing else of them to any caller.
-    return _less_leases(server, result_cache.state_for, True, _own(caller))
+    return _less_leases(server, state_for, True, _own(caller))
 
 
 def _less_leases(
@@ -54,6 +56,8 @@ def _less_leases(
     leases, answers = server.leases, server.pool_state.snapshot().results
     # The version is read before the leases, so that they are not older.
     paused, version = server.pause.state()["paused"], leases.version
+    # Only holders differ: names that callers invent make no further results.
+    excluded &= leases.holders()
 
     def make() -> tuple[Any, float]:
         # While the server is paused, every lease is zero.
@@ -61,6 +65,27 @@ def _less_leases(
         return make_result(answers.demand(known), held, paused), until
 
     return server.demand_cache.get(answers, (make_result, known, paused, version, excluded), server.clock(), make)
+
+
+def demand_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) -> dict[str, Any]:
+    """Return the demand less the jobs that other sites hold leases on, `held` {group id: jobs}.
+
+    `leased` of a group is the number of its idle jobs that other sites hold: `count` + `leased` are in the queue.
+    """
+    groups = []
+    for group in demand["groups"]:
+        leased = min(held.get(group["id"], 0), group["count"])
+        groups.append({**group, "count": group["count"] - leased, "leased": leased})
+    return {**demand, "groups": groups, "paused": paused}
+
+
+def state_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) -> list[dict[str, Any]]:
+    """Return the result of get_state: PyGlidein's groups of the jobs without a lease; an empty list while paused.
+
+    demand: the demand for callers with a token. PyGlidein's clients do not support `paused`: without demand they
+    submit nothing.
+    """
+    return [] if paused else pyglidein_state(demand_for(demand, held, paused)["groups"])
 
 
 def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
@@ -73,7 +98,7 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
         current = supply_result(
             snapshot.supply,
             server.machine_ads.all(),
-            server.glideins.summary(int(now), server.ended_glideins.endings(now - glidein_tracking.WINDOW_S)),
+            recent_glideins(server, now),
             server.reports.reports(),
             known,
             server.core_hours.recent(now),
@@ -87,7 +112,12 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
         }
         return {**current, **extra}, now + SUPPLY_CACHE_S
 
-    return server.supply_cache.get(snapshot, known, server.clock(), make)
+    return server.supply_cache.get(snapshot.supply, known, server.clock(), make)
+
+
+def recent_glideins(server: Server, now: float) -> dict[Key, dict[str, Any]]:
+    """Return {(site, entry, shape): history} of the glideins of the last hours."""
+    return server.glideins.summary(int(now), server.ended_glideins.endings(now - glidein_tracking.WINDOW_S))
 
 
 def job(server: Server, name: JobName) -> dict[str, Any]:
@@ -113,21 +143,21 @@ def history(server: Server, name: str) -> result_cache.JsonResult:
 class PageData:
     """The data of the page, as plain values that the page does not change.
 
-    Times are in epoch seconds. `demand` is the full demand: the page selects what the caller may see.
+    Times are in epoch seconds. `demand` and `supply` have only what the caller may see.
     """
 
     settings: Settings
     now: float
     demand: Mapping[str, Any]
-    """`QueryResults.demand()`: the full demand, before leases are subtracted."""
+    """`QueryResults.demand()` for the caller, before leases are subtracted."""
     supply: Mapping[str, Any]
-    """The full result of get_supply, with `history` per entry. A missing key is unknown."""
+    """The result of get_supply for the caller, with `history` per entry. A missing key is unknown."""
     history: Mapping[str, Any]
     """`charts.history_json` for the range in the address (`?range=`)."""
     reports: Mapping[str, Mapping[str, Any]]
     """{site: report with "received"}, as `Reports.reports()` gives it. An entry may carry "sick_reasons": [text]."""
     clients: Sequence[tuple[str, Mapping[str, Any]]]
-    """(uuid, {"received", "metrics", "site": that of the token, or None}) of PyGlidein's clients."""
+    """(uuid, {"received", "metrics"}) of PyGlidein's clients."""
     leases: Sequence[Mapping[str, Any]]
     """`Leases.rows()`: {"site", "entry", "group", "jobs", "expires"}, sorted, without expired ones."""
     pause: Mapping[str, Any]
@@ -135,7 +165,7 @@ class PageData:
     usage: Mapping[str, Any]
     """`usage.page_data`: core-hours of this month and the last one."""
     caller_has_token: bool
-    """True if the caller may see user names, Requirements, and texts that contain them."""
+    """True if the caller may see the reasons in reports, which may contain user names and Requirements."""
     job: Mapping[str, Any] | None
     """The job in the address (`?job=`): {"query", "result": of get_job} or {"query", "error"}. Needs a token."""
     can_report: bool
@@ -148,15 +178,14 @@ def page(server: Server, caller: Caller, range_name: str | None, asked: str) -> 
     usage = server.usage_cache.get(
         None, known, now, lambda: (page_data(server.core_hours, now, known), now + USAGE_CACHE_S)
     )
-    clients = [*server.clients.recent(now).items(), *server.anonymous.recent(now).items()]
     return PageData(
         settings=server.settings,
         now=now,
-        demand=server.pool_state.snapshot().results.demand(),
+        demand=server.pool_state.snapshot().results.demand(known),
         supply=supply(server, caller).value,
         history=history(server, charts.range_or_default(range_name)).value,
         reports=server.reports.reports(),
-        clients=sorted(clients, key=lambda client: (client[1]["site"] is None, client[0])),
+        clients=sorted(server.clients.recent(now).items()),
         leases=server.leases.rows(),
         pause=server.pause.state(),
         usage=usage.value,

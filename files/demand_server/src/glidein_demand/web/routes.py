@@ -36,13 +36,13 @@ def call() -> flask.Response:
 @routes.get("/demand")
 def demand() -> flask.Response:
     """Return the result of get_demand."""
-    return responses.from_result(results.demand(current_server(), flask.g.caller, None))
+    return responses.from_json(results.demand(current_server(), flask.g.caller, None).body)
 
 
 @routes.get("/supply")
 def supply() -> flask.Response:
     """Return the result of get_supply."""
-    return responses.from_result(results.supply(current_server(), flask.g.caller))
+    return responses.from_json(results.supply(current_server(), flask.g.caller).body)
 
 
 @routes.get("/history")
@@ -52,7 +52,7 @@ def history() -> flask.Response:
         found = results.history(current_server(), flask.request.args.get("range", charts.DEFAULT_RANGE))
     except ValueError as error:
         return responses.error(400, str(error))
-    return responses.from_result(found)
+    return responses.from_json(found.body)
 
 
 @routes.get("/usage")

@@ -56,15 +56,10 @@ class RpcError(Exception):
 
 @dataclass(frozen=True)
 class RpcResponse:
-    """The HTTP status and content of a JSON-RPC response.
-
-    The content is `body`. A large result of a single request is in `result` instead, with the id as JSON in `identity`.
-    """
+    """The HTTP status and content of a JSON-RPC response."""
 
     status: int
     body: bytes = b""
-    result: JsonResult | None = None
-    identity: str = "null"
     headers: dict[str, str] = field(default_factory=dict)
 
 
@@ -157,15 +152,13 @@ def _single(request: Any, call: Call) -> RpcResponse:
         return NO_CONTENT
     if response.error is not None:
         return error_response(response.error, identity=response.identity)
-    if isinstance(response.result, JsonResult):
-        return RpcResponse(200, result=response.result, identity=dump(response.identity).decode())
     return RpcResponse(200, _bytes(response))
 
 
 def _bytes(response: _Response) -> bytes:
     identity, result, error = response
     if isinstance(result, JsonResult):
-        return result.reply(dump(identity).decode(), compress=False)
+        return result.reply(dump(identity))
     if error is None:
         return dump({"jsonrpc": "2.0", "result": result, "id": identity})
     described = {"code": error.kind.code, "message": error.kind.message, **({"data": error.data} if error.data else {})}

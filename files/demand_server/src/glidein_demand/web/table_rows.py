@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..values import HOUR_S
+from ..values import HOUR_S, Key
 from .formatting import (
     UNKNOWN,
     anchor,
@@ -30,8 +30,7 @@ MAX_SITES_IN_ONE_TABLE = 20
 SERVED: Mapping[str, Any] = {"unserved": "", "why": ()}
 _COUNTS = ("queued", "running", "sick", "launched")
 _SUPPLIED = ("registered", "cpus", "cpus_claimed")
-_CORE_TIMES = ("glidein_core_s", "job_core_s")
-Key = tuple[str, str, str]
+_CORE_TIMES = ("granted_core_s", "used_core_s")
 Row = Mapping[str, Any]
 
 
@@ -86,8 +85,7 @@ def _group(group: Row, leased: Mapping[str, int], data: PageData) -> dict[str, A
         "runtime": "not stated" if runtime is None else format_duration(runtime),
         "first_job": group["first_job"] or "unknown", "stale": bool(stale), "notes": notes,
     }  # fmt: skip
-    if data.caller_has_token:
-        # The reason of a ceiling contains the user's name.
+    if "users" in group:
         for reason, jobs in group.get("limited_by", {}).items():
             notes.append(f"{format_number(jobs)} over a limit: {reason}")
         row["requirements"] = group["requirements"]
@@ -251,8 +249,8 @@ def _texts(numbers: Mapping[str, int | None]) -> dict[str, str]:
     texts = {name: format_number(numbers[name]) for name in (*_COUNTS, "registered")}
     cpus = numbers["cpus"]
     texts["busy"] = f"{format_number(numbers['cpus_claimed'])} of {format_number(cpus)}" if cpus else UNKNOWN
-    granted = numbers["glidein_core_s"]
-    used = _share(numbers["job_core_s"] or 0, granted) if granted else ""
+    granted = numbers["granted_core_s"]
+    used = _share(numbers["used_core_s"] or 0, granted) if granted else ""
     texts["used"] = f"{used} of {format_hours(granted / HOUR_S)} h" if granted else UNKNOWN
     return texts
 
@@ -287,7 +285,6 @@ def client_row(uuid: str, client: Row, data: PageData) -> dict[str, Any]:
     sums = {metric: f"{sum(values.values()):,g}" for metric, values in client["metrics"].items()}
     return {
         "uuid": uuid,
-        "site": client["site"],
         **{name: sums.get(f"glideins_{name}", UNKNOWN) for name in ("idle", "running", "launched")},
         "late": _is_late(client, data),
         "report": format_time(client["received"], data.now),

@@ -45,7 +45,7 @@ FIELDS = {
 
 PILOT_KEYS = ("site", "entry")
 
-_SOURCES = {"glidein_core_s": "glidein_core_hours", "job_core_s": "job_core_hours"}
+_SOURCES = {"granted_core_s": "granted_core_hours", "used_core_s": "used_core_hours"}
 
 
 class UsersHiddenError(Exception):
@@ -79,6 +79,8 @@ def parse(arguments: Mapping[str, str], now: float, with_users: bool) -> Request
         raise UsersHiddenError("core-hours by user require a token")
     until = _begin("until", arguments["until"], per) if "until" in arguments else _period_of(now, per)
     since = _begin("since", arguments["since"], per) if "since" in arguments else _default_since(until, per)
+    if since > until:
+        raise ValueError("since must not be after until")
     return Request(per, by, since, until, form, layout)
 
 
@@ -91,9 +93,9 @@ def _one_of(arguments: Mapping[str, str], name: str, allowed: Sequence[str]) -> 
 
 
 def rows_of(core_hours: CoreHours, request: Request) -> list[dict[str, Any]]:
-    """Return [{"month" or "day", <each of `by`>, "glidein_core_hours", "job_core_hours"}], oldest first.
+    """Return [{"month" or "day", <each of `by`>, "granted_core_hours", "used_core_hours"}], oldest first.
 
-    glidein_core_hours is left out if `by` has user, project or vo.
+    granted_core_hours is left out if `by` has user, project or vo.
     """
     level, pattern = PERIODS[request.per]
     return [
@@ -115,8 +117,8 @@ def records_of(core_hours: CoreHours, request: Request, pilot_vo: str, now: floa
     probe = f"glidein-demand:{socket.gethostname()}"
     keys = [key for key in FIELDS if key in request.by]
     sources = [
-        (PILOTS, "glidein_core_s", [key for key in keys if key in PILOT_KEYS]),
-        (JOBS, "job_core_s", keys),
+        (PILOTS, "granted_core_s", [key for key in keys if key in PILOT_KEYS]),
+        (JOBS, "used_core_s", keys),
     ]
     found = []
     for resource_type, source, by in sources:
@@ -192,8 +194,8 @@ def _table(
     rows = [
         {
             "name": printable("/".join(filter(None, key))) or without,
-            "glideins": [format_hours(each / 3600) for each in found[key]["glidein_core_s"]],
-            "jobs": [format_hours(each / 3600) for each in found[key]["job_core_s"]],
+            "glideins": [format_hours(each / 3600) for each in found[key]["granted_core_s"]],
+            "jobs": [format_hours(each / 3600) for each in found[key]["used_core_s"]],
         }
         for key in ordered[:MAX_TABLE_ROWS]
     ]

@@ -529,7 +529,7 @@ def test_of_very_many_problems_the_first_are_shown_and_all_are_returned():
 
 def test_the_status_shows_every_shape():
     plan = planned(item(queued=1, running=2, registered=2, serves={"a": 3, "b": 1}), item(shape="node"))
-    hours = {"glidein_core_s": 7200, "job_core_s": 5400}
+    hours = {"granted_core_s": 7200, "used_core_s": 5400}
     entries = [{"site": "lab", "entry": "main", "shape": "core", "core_hours": hours}]
     demanded = Demand(demand(group("a", 3), group("b", 1)), {"entries": entries})
     assert status_table(plan, demanded, {}) == [
@@ -623,7 +623,7 @@ def test_held_back_jobs_are_shown():
 
 
 def test_the_status_for_programs_has_the_numbers_of_the_table():
-    hours = {"since": NOW - 3600, "glidein_core_s": 400, "job_core_s": 300}
+    hours = {"since": NOW - 3600, "granted_core_s": 400, "used_core_s": 300}
     row = {"site": "lab", "entry": "main", "shape": "core", "cpus": 4, "cpus_claimed": 3, "core_hours": hours}
     plan = planned(item(present=3, queued=1, running=2, registered=2, serves={"a": 4}), unserved=[
         {"group": "b", "count": 3, "reason": "no shape fits"}
@@ -660,8 +660,8 @@ def test_the_status_for_programs_has_the_numbers_of_the_table():
                 "demand": 4,
                 "cpus": 4,
                 "cpus_claimed": 3,
-                "glidein_core_s": 400,
-                "job_core_s": 300,
+                "granted_core_s": 400,
+                "used_core_s": 300,
                 "reason": "because",
             }
         ],

@@ -146,7 +146,7 @@
   function share(colour) {
     const rows = data.share;
     const y = { min: 0, max: 100, ticks: { callback: (value) => `${value} %` } };
-    const label = (item) => ` ${item.parsed.y} %: ${count(rows[item.dataIndex].job_core_hours)} core hours`;
+    const label = (item) => ` ${item.parsed.y} %: ${count(rows[item.dataIndex].used_core_hours)} core hours`;
     const chosen = options(colour, weekAxis(rows), y, ofWeek(rows), label);
     chosen.plugins.tooltip.callbacks.footer = (items) => `Other machines: ${count(rows[items[0].dataIndex].other_core_hours)} core hours`;
     const bars = { label: "Share of core hours done by glideins", data: rows.map((row) => row.percent), backgroundColor: colour.series[0], maxBarThickness: 40 };
@@ -159,7 +159,7 @@
     const title = (item) => (step === "hour" ? full(rows[item.dataIndex].time) : `${step === "week" ? "Week of " : ""}${day(at(rows[item.dataIndex].time))} ${at(rows[item.dataIndex].time).getUTCFullYear()}`);
     const bars = (label, key, index) => ({ label, data: rows.map((row) => row[key]), backgroundColor: colour.series[index], maxBarThickness: 24 });
     const chosen = options(colour, { type: "category", labels: rows.map(named) }, whole, title, counted);
-    const datasets = [bars("Granted", "glidein_core_hours", 2), bars("Used by jobs", "job_core_hours", 5)];
+    const datasets = [bars("Granted", "granted_core_hours", 2), bars("Used", "used_core_hours", 5)];
     return { type: "bar", data: { labels: rows.map((row) => row.time), datasets }, options: chosen };
   }
 
