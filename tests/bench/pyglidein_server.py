@@ -29,7 +29,7 @@ def highest_rate(lab, token, **load):
     order = {"archive": base64.b64encode(_installed(_source())).decode(), "token": token, "port": PORT}
     try:
         lab.remote("pyglidein", {"action": "start", **order})
-        request = requests_of_demand.request({}, "get_state", PORT)
+        request = requests_of_demand.request("get_state", port=PORT)
         return lab.remote("load", {"address": ["127.0.0.1", PORT], "request": request, **load})["rps"]
     finally:
         lab.remote("pyglidein", {"action": "stop"})

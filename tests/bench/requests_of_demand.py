@@ -31,14 +31,13 @@ class Service:
     def __exit__(self, *_exception):
         self.lab.remote("service", {"action": "stop"})
 
-    def load(self, headers, status=200, method="get_demand", **order):
+    def load(self, method="get_demand", **order):
         """Load the server with calls of a method; see remote/load.py for `order` and the result."""
-        text = request({"Authorization": f"Bearer {self.token}", **headers}, method)
-        order.update(address=["127.0.0.1", PORT], request=text, status=status)
+        order.update(address=["127.0.0.1", PORT], request=request(method, self.token))
         return self.lab.remote("load", order)
 
 
-def request(headers, method="get_demand", port=PORT):
+def request(method="get_demand", token=None, port=PORT):
     """Return the HTTP request of a method without parameters."""
     body = BODY % method
     lines = [
@@ -46,6 +45,6 @@ def request(headers, method="get_demand", port=PORT):
         f"Host: 127.0.0.1:{port}",
         "Content-Type: application/json",
         f"Content-Length: {len(body)}",
-        *(f"{name}: {value}" for name, value in headers.items()),
+        *([f"Authorization: Bearer {token}"] if token else []),
     ]
     return "\r\n".join(lines) + "\r\n\r\n" + body

@@ -39,7 +39,6 @@ PHASE_S = 10
 PHASES = 5  # of each kind
 TRIES = 4  # of each phase
 STANDSTILL_MS = 10
-GZIP = {"Accept-Encoding": "gzip"}
 # Only the first refresh, because a phase is shorter; other settings do not affect it.
 AT_REST = {"pool": {"refresh_seconds": 300}}
 
@@ -47,8 +46,7 @@ AT_REST = {"pool": {"refresh_seconds": 300}}
 def measure(lab):
     """Return the numbers of GOALS.
 
-    `rps` is the highest rate with whole replies, `rps_gzip` with compressed ones, `rps_304` with empty ones,
-    `rps_get_state` that of get_state, and `rps_pyglidein` that of get_state of PyGlidein's own server.
+    `rps` is the highest rate, `rps_get_state` that of get_state, `rps_pyglidein` that of PyGlidein's own server.
     """
     lab.ensure()
     queued = queue_of_jobs.count(lab)
@@ -77,23 +75,18 @@ def measure(lab):
 
 def maxima(service):
     """Return the highest rates, each with one pending request per client."""
-    whole = service.load({}, seconds=MAXIMUM_S, connections=CLIENTS)
-    small = service.load(GZIP, seconds=MAXIMUM_S, connections=CLIENTS)
-    known = service.load({"If-None-Match": whole["etag"]}, status=304, seconds=MAXIMUM_S, connections=CLIENTS)
-    state = service.load({}, method="get_state", seconds=MAXIMUM_S, connections=CLIENTS)
+    demand = service.load(seconds=MAXIMUM_S, connections=CLIENTS)
+    state = service.load(method="get_state", seconds=MAXIMUM_S, connections=CLIENTS)
     return {
-        "rps": whole["rps"],
+        "rps": demand["rps"],
         "rps_get_state": state["rps"],
-        "rps_gzip": small["rps"],
-        "rps_304": known["rps"],
-        "reply_kb": round(1000 * whole["megabytes"] / whole["replies"], 1),
-        "reply_gzip_kb": round(1000 * small["megabytes"] / small["replies"], 1),
+        "reply_kb": round(1000 * demand["megabytes"] / demand["replies"], 1),
     }
 
 
 def generator_limit(lab, reply_kb):
     """Return the highest rate of the load generator itself, with replies of the same size that cost nothing."""
-    order = {"canned_bytes": int(1000 * reply_kb), "request": requests_of_demand.request({}), "seconds": 4}
+    order = {"canned_bytes": int(1000 * reply_kb), "request": requests_of_demand.request(), "seconds": 4}
     return lab.remote("load", {**order, "connections": CLIENTS})["rps"]
 
 
@@ -128,7 +121,7 @@ def phase(lab, settings, rate, endless):
         concurrent.futures.ThreadPoolExecutor(1) as pool,
     ):
         watched = pool.submit(standstills, WARMUP_S + PHASE_S)
-        found = service.load({}, rate=rate, seconds=PHASE_S, connections=CLIENTS, warmup=WARMUP_S)
+        found = service.load(rate=rate, seconds=PHASE_S, connections=CLIENTS, warmup=WARMUP_S)
         found["standstill_ms"] = watched.result()["ms"]
         found["real_time"] = watched.result()["real_time"]
     if found["unanswered"]:

@@ -45,7 +45,6 @@ class Connection:
         self.missing = None  # missing bytes of the reply's body, or None if its header is incomplete
         self.head = b""
         self.status = 0
-        self.etag = None
         self.is_last = False  # whether the server closes the connection after this reply
 
     def open(self):
@@ -74,7 +73,7 @@ class Connection:
             end = self.head.find(b"\r\n\r\n")
             if end < 0:
                 return False, count
-            self.status, length, self.etag, self.is_last = parse_head(self.head[:end])
+            self.status, length, self.is_last = parse_head(self.head[:end])
             self.missing = length - (len(self.head) - end - 4)
         else:
             self.missing -= count
@@ -84,30 +83,27 @@ class Connection:
 
 
 def parse_head(head):
-    """Return (status, length of the body, ETag or None, True if the connection will close) of a reply's header."""
+    """Return (status, length of the body, True if the connection will close) of a reply's header."""
     lines = head.decode("latin-1").split("\r\n")
     status = int(lines[0].split()[1])
     pairs = (line.partition(":") for line in lines[1:])
     fields = {name.strip().lower(): value.strip() for name, _colon, value in pairs}
     is_last = fields.get("connection", "").lower() == "close"
-    if status in (204, 304):
-        return status, 0, fields.get("etag"), is_last
     if "content-length" not in fields:
         raise LoadError(f"a reply without Content-Length is not understood: {head[:300]!r}")
-    return status, int(fields["content-length"]), fields.get("etag"), is_last
+    return status, int(fields["content-length"]), is_last
 
 
 class Load:
     """One run of the load generator.
 
-    address: [host, port]; request: its bytes as text; status: the expected status of every reply; rate: requests per
+    address: [host, port]; request: its bytes as text; rate: requests per
     second of all connections together, or None. Seconds: `warmup` before the measured `seconds`, `patience` after them
     for outstanding replies.
     """
 
-    def __init__(self, address, request, seconds, status=200, connections=16, rate=None, warmup=1.0, patience=10.0):
+    def __init__(self, address, request, seconds, connections=16, rate=None, warmup=1.0, patience=10.0):
         self.request = request.encode("latin-1")
-        self.status = status
         self.interval = None if rate is None else connections / rate
         now = time.monotonic()
         self.begin = now + warmup
@@ -162,8 +158,8 @@ class Load:
             self.bytes += count
         if not complete:
             return
-        if connection.status != self.status:
-            raise LoadError(f"status {connection.status} instead of {self.status}: {connection.head[:600]!r}")
+        if connection.status != 200:
+            raise LoadError(f"status {connection.status} instead of 200: {connection.head[:600]!r}")
         # The highest rate counts replies within the time. With a fixed rate, all requests due within the time count.
         if connection.asked >= self.begin and (self.interval is not None or now < self.end):
             self.latencies.append(now - connection.asked)
@@ -182,7 +178,7 @@ class Load:
             due += self.interval
 
     def result(self):
-        """Return the result with sorted latencies; `late_p99_ms` is the generator's own, `etag` of a last reply."""
+        """Return the result with sorted latencies; `late_p99_ms` is the generator's own."""
         seconds = self.end - self.begin
         return {
             "replies": len(self.latencies),
@@ -192,7 +188,6 @@ class Load:
             "unanswered": self.unanswered,
             "late_p99_ms": round(1000 * quantile(sorted(self.late), 0.99), 3) if self.late else None,
             "megabytes": round(self.bytes / 1e6, 1),
-            "etag": self.connections[0].etag,
             "cpu_share": round(self.cpu / seconds, 3),
             "nice": os.getpriority(os.PRIO_PROCESS, 0),
         }

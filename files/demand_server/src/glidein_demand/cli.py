@@ -49,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if arguments.run in (_check, _serve):
                 arguments.run(settings)
             else:
+                _require_file(settings.state.database)
                 with _database(settings.state.database, arguments.only_read) as database:
                     arguments.run(arguments, database)
             return 0
@@ -76,6 +77,16 @@ def _require_owner(url: str, command: str) -> None:
         if owner == 0:  # perhaps its file system is not mounted yet
             raise UnusableError(text)
         raise UsageError(f"{text}; run this with: sudo -u {name} {command}")
+
+
+def _require_file(url: str) -> None:
+    """Raise UsageError if the SQLite file is named relative to the current directory and does not exist there."""
+    file = _file_of(url)
+    if file and not Path(str(parse_url(url).database)).is_absolute() and not file.exists():
+        raise UsageError(
+            f"state.database: {file} does not exist; run this where the server was started, or name the server's "
+            "configuration with --config"
+        )
 
 
 @contextlib.contextmanager
