@@ -19,10 +19,6 @@ options:
     description: Id of the submission, as in RV(glidein.ops.glideins#module:submitted).
     type: str
     required: true
-  log_lines:
-    description: Number of lines, from the end, of each glidein's log.
-    type: int
-    default: 100
 """
 
 EXAMPLES = "\n# See playbooks/probe.yml\n"
@@ -48,7 +44,7 @@ logs:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import (
     check_job_id,
     ending,
@@ -58,7 +54,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs impo
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import read_text
 from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+
+# Lines, from the end, of each glidein's log.
+LOG_LINES = 100
 
 
 def states(jobs, endings):
@@ -74,14 +72,12 @@ def read_submission(params):
     """Return the module's result. Raises GlideinError."""
     queue = SiteQueue(params)
     check_job_id(params["job_id"])
-    if params["log_lines"] < 0:
-        raise InputError(invalid("log_lines", params["log_lines"], "a whole number of at least 0"))
     # The queue before the logs: a job that has left the queue has written its last line.
     jobs = [job for job in queue.jobs() if job.submission == params["job_id"]]
     logs, endings = [], []
     for path in find_logs(queue.directory.log_dir, queue.scheduler.log_pattern(params["job_id"])):
         text = read_text(path)
-        logs.append(dict(read_log(text), path=path, text=tail(text, params["log_lines"])))
+        logs.append(dict(read_log(text), path=path, text=tail(text, LOG_LINES)))
         end = ending(text)
         endings += [end] if end and end not in endings else []
     in_pool = queue.scheduler.registered(queue.site["site"], params["job_id"]) if jobs else None
@@ -96,7 +92,7 @@ def read_submission(params):
 
 def main():
     spec = site_argument_spec()
-    spec.update(job_id={"type": "str", "required": True}, log_lines={"type": "int", "default": 100})
+    spec.update(job_id={"type": "str", "required": True})
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     with failing(module, f"Site {module.params['site']}: ", "a log cannot be read: "):
         result = read_submission(module.params)

@@ -4,7 +4,6 @@
 """Whole cycles of batch systems with their stand-ins, whose commands and jobs are processes."""
 
 import collections
-import functools
 import getpass
 import os
 import subprocess
@@ -14,10 +13,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING
 from ansible_collections.glidein.ops.plugins.module_utils.errors import (
-    CommandError,
-    CommandTimeoutError,
     OutcomeUnknownError,
-    OutputError,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_script
 from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site
@@ -129,54 +125,17 @@ def test_the_submitting_command_accepts_every_script(name, tmp_path, monkeypatch
     assert len(at.jobs()) == 2 * len(ENTRIES[name])
 
 
-# Command, what happens to it, error.
-PBS_FAILURES = [
-    ("qsub", "down", CommandError),
-    ("qsub", "refuse", CommandError),
-    ("qsub", "accept_and_time_out", OutcomeUnknownError),
-    ("qsub", "garbage", OutcomeUnknownError),
-    ("qstat", "down", CommandError),
-    ("qstat", "garbage", OutputError),
-    ("qdel", "down", CommandError),
-    ("qdel", "gone", None),
-]
-LSF_FAILURES = [
-    ("bsub", "refuse", CommandError),
-    ("bsub", "garbage", OutcomeUnknownError),
-    ("bsub", "accept_and_time_out", OutcomeUnknownError),
-    *(("bjobs", mode, OutputError) for mode in ("garbage", "empty", "cut")),
-    ("bjobs", "hang", CommandTimeoutError),
-    ("bkill", "down", CommandTimeoutError),
-    ("bkill", "gone", None),
-]
-FAILURES = {
-    "pbspro": PBS_FAILURES,
-    "torque": PBS_FAILURES,
-    "openlava": LSF_FAILURES,
-    "spectrum": LSF_FAILURES,
-}
-
-
-@pytest.mark.parametrize("name, failure", [(name, failure) for name, rows in FAILURES.items() for failure in rows])
-def test_failures_of_the_commands_are_errors_and_never_zero(name, failure, tmp_path, monkeypatch):
-    command, mode, error = failure
+# The other failures are those of test_submitting.py, test_listing.py and test_cancelling.py.
+@pytest.mark.parametrize("name", KINDS)
+def test_the_outcome_of_a_submission_without_an_answer_is_unknown_until_the_queue_is_read(name, tmp_path, monkeypatch):
     at = Site(KINDS[name], tmp_path, monkeypatch)
     assert at.submit(2) == at.kind.array
     shorten_limits(monkeypatch, at.fake.directory)
-    at.fake.mode(command, mode)
-    task = at.kind.task.format(1)
-    if command in ("qsub", "bsub"):
-        call = functools.partial(at.submit, 2)
-    else:
-        call = functools.partial(at.cancel, [task], True) if command in ("qdel", "bkill") else at.jobs
-    if error is None:  # the job was removed meanwhile
-        assert call() == [task]
-        return
-    with pytest.raises(error) as raised:
-        call()
-    assert error is CommandTimeoutError or not isinstance(raised.value, CommandTimeoutError)
-    at.fake.mode(command, None)
-    assert len(at.jobs()) == (4 if error is OutcomeUnknownError else 2)
+    at.fake.mode(at.scheduler.submit_command, "accept_and_time_out")
+    with pytest.raises(OutcomeUnknownError):
+        at.submit(2)
+    at.fake.mode(at.scheduler.submit_command, None)
+    assert len(at.jobs()) == 4
 
 
 # -- running jobs ------------------------------------------------------------------------------------------------------

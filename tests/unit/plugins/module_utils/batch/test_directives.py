@@ -364,6 +364,10 @@ REQUESTS = {
             ["a100"],
         ),
     ],
+    "uge": [
+        ({}, {}, ["-l m_mem_free=2000M"], [" mem_free"]),
+        (EIGHT, {"resources": SMP}, ["-l m_mem_free=2000M", "-pe smp 8"], [" mem_free"]),
+    ],
     "lsf": [
         *(
             (

@@ -2,6 +2,7 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -98,20 +99,40 @@ def script(scheduler, entry, **changes):
 
 # Cases with a key that is refused.
 REFUSED = {"htcondor_ce": ("constraint", "gpu")}
-# Folder of the golden files -> case -> arguments of files().
+# Cases that differ from `plain` only in settings of glidein.sh, and the batch systems whose scripts show them. HTCondor
+# sets GLIDEIN_GRANTED itself.
+OF_SETTINGS = {
+    "attributes": ("slurm",),
+    "checks": ("slurm",),
+    "environment": ("slurm",),
+    "options": ("htcondor", "slurm"),
+}
+# Folder of the golden files -> case -> arguments of files(). Slurm's have the whole scripts. Those of the others end
+# where the settings begin, except `plain`.
 GOLDEN_CASES = {
     name: {
         case: (name, dict(entry, directives=DIRECTIVES[name]) if case == "directives" else entry)
         for case, entry in CASES.items()
-        if case not in REFUSED.get(name, ())
+        if case not in REFUSED.get(name, ()) and name in OF_SETTINGS.get(case, SCHEDULERS)
     }
     for name in SCHEDULERS
 }
+# Another resource for memory is the only difference from `sge`: see test_directives.py.
+GOLDEN_CASES["uge"] = {"plain": ("uge", raw_entry())}
 GOLDEN_CASES["gateway_ssh"] = {
     case: (*GOLDEN_CASES["gateway"][case], BY_SSH) for case in ("directives", "gpu", "plain")
 }
 GOLDEN_CASES["gateway"]["shared_payload"] = ("gateway", raw_entry(), SHARED)
 PAIRS = [(folder, case) for folder in sorted(GOLDEN_CASES) for case in sorted(GOLDEN_CASES[folder])]
+
+SHORT = ("constraint", "cores", "directives", "gpu", "whole_node")
+_SETTINGS_BEGIN = "\n\n# One glidein of "
+# The settings in which these cases may differ from `plain`.
+_OF_SHAPE = re.compile(
+    r"^(?:GLIDEIN_(?:CPUS|MEMORY_MB|MEMORY_OVERHEAD_MB|DISK_MB|MIN_DISK_MB|GPUS|WALLTIME_S|RETIREMENT_S|IDLE_TIMEOUT_S"
+    r"|IDLE_AFTER_JOB_S)=|export GLIDEIN_).*\n",
+    re.MULTILINE,
+)
 
 
 def check_golden(name, text):
@@ -126,9 +147,19 @@ def check_golden(name, text):
 @pytest.mark.parametrize("folder, case", PAIRS)
 def test_scripts_are_the_golden_ones_and_sh_can_read_them(folder, case):
     more = {"files": True, "job_wrapper": True} if case == "shared_payload" else {}
-    for suffix, text in zip((".batch", ".submit"), files(*GOLDEN_CASES[folder][case], **more)):
-        check_golden(f"{folder}/{case}{suffix}", text)
-    subprocess.check_call(["/bin/sh", "-n", str(GOLDEN / folder / f"{case}.batch")])
+    made = files(*GOLDEN_CASES[folder][case], **more)
+    for suffix, text in zip((".batch", ".submit"), made):
+        if suffix == ".batch" and case in SHORT and folder != "slurm":
+            text = text.partition(_SETTINGS_BEGIN)[0] + "\n"
+        if text != "#!/bin/sh\n":  # the options are in the submit description
+            check_golden(f"{folder}/{case}{suffix}", text)
+    subprocess.run(["/bin/sh", "-n"], input=made[0].encode("utf-8"), check=True)
+
+
+@pytest.mark.parametrize("folder, case", [pair for pair in PAIRS if pair[1] in SHORT])
+def test_the_options_of_the_batch_job_change_only_the_settings_of_its_shape(folder, case):
+    plain, made = (files(*GOLDEN_CASES[folder][name])[0].partition(_SETTINGS_BEGIN)[2] for name in ("plain", case))
+    assert _OF_SHAPE.sub("", made) == _OF_SHAPE.sub("", plain)
 
 
 def test_the_description_for_the_routes_of_a_gateway_is_the_golden_one():
