@@ -97,9 +97,8 @@ def parse_head(head):
 class Load:
     """One run of the load generator.
 
-    address: [host, port]; request: its bytes as text; rate: requests per
-    second of all connections together, or None. Seconds: `warmup` before the measured `seconds`, `patience` after them
-    for outstanding replies.
+    address: [host, port]; request: its bytes as text; rate: requests per second of all connections together, or None.
+    Seconds: `warmup` before the measured `seconds`, `patience` after them for outstanding replies.
     """
 
     def __init__(self, address, request, seconds, connections=16, rate=None, warmup=1.0, patience=10.0):
