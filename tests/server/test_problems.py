@@ -16,9 +16,9 @@ UNKNOWN = experience(started=None, registered=None, never_registered=None, ended
 PLAN = {"as_of": NOW, "present": 3, "queued": 0, "running": 3, "registered": 0, "launched": 0, "cancelled": 0}
 FAILURES = [
     {"exit_status": 17, "count": 5, "last": NOW, "reason": "fewer GPUs than GLIDEIN_GPUS=1."},
-    {"exit_status": None, "count": 1, "last": NOW, "reason": ""},
+    {"exit_status": 137, "count": 1, "last": NOW, "reason": ""},
 ]
-CAUSES = " 5 ended with status 17: fewer GPUs than GLIDEIN_GPUS=1. 1 ended with no exit status."
+CAUSES = " 5 ended with status 17: fewer GPUs than GLIDEIN_GPUS=1. 1 ended with status 137."
 
 
 def found(**changes):

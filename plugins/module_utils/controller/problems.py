@@ -107,7 +107,7 @@ def _failure_problems(demand: Demand, plan: Plan) -> List[str]:
             histories.setdefault((each["site"], each["entry"]), []).append(each["history"])
     problems = []
     for path, found in sorted(histories.items()):
-        failures: Dict[Optional[int], List[Dict[str, Any]]] = {}
+        failures: Dict[int, List[Dict[str, Any]]] = {}
         for failure in (failure for history in found for failure in history.get("failures") or []):
             failures.setdefault(failure["exit_status"], []).append(failure)
         failed = sum(failure["count"] for same in failures.values() for failure in same)
@@ -120,10 +120,9 @@ def _failure_problems(demand: Demand, plan: Plan) -> List[str]:
 def _failure_text(path: str, failures: List[Dict[str, Any]], window_s: Optional[int]) -> str:
     """Return a sentence about failures of an entry with the same exit status."""
     last = max(failures, key=lambda failure: failure["last"])
-    status = "without an exit status" if last["exit_status"] is None else f"with status {last['exit_status']}"
     period = f" in the last {window_s // 3600} h" if window_s else ""
     number = count(sum(failure["count"] for failure in failures), "glidein")
-    text = f"{number} of {path} ended {status}{period}, the last one at {utc(last['last'])}"
+    text = f"{number} of {path} ended with status {last['exit_status']}{period}, the last one at {utc(last['last'])}"
     return f"{text}: {last['reason']}" if last["reason"] else text
 
 

@@ -30,18 +30,14 @@ TAIL_BYTES = 65536
 
 _LINE = re.compile(r"^\S+ glidein: summary (\{.*\})$", re.MULTILINE)
 _TEXTS = {"name": 200, "batch_id": 128, "reason": 300}
-_NUMBERS = ("started", "ended", "jobs", "jobs_failed")
-_NUMBERS_OR_NULL = ("registered", "exit_status")
+_NUMBERS = ("started", "registered", "ended", "jobs", "jobs_failed", "exit_status")
 # The limits of the demand server (glidein_demand/web/parameters.py). It refuses a report with an invalid summary.
 _MOST = 10**12
 _MOST_STATUS = 255
 
 
 def read_summaries(text, site):
-    """Return the summaries of a site's glideins in a log.
-
-    A log may also have the summary of another glidein: a glidein removes the remains of earlier ones and reports them.
-    """
+    """Return the summaries of a site's glideins in a log: a job may have written others."""
     found = [_checked(line) for line in _LINE.findall(text)]
     return [summary for summary in found if summary is not None and summary["site"] == site]
 
@@ -104,10 +100,10 @@ def _checked(line):
         if not isinstance(value, str) or not 0 < len(value) <= longest or not value.isprintable():
             return None
         summary[key] = value
-    for key in _NUMBERS + _NUMBERS_OR_NULL:
+    for key in _NUMBERS:
         value = raw.get(key)
         most = _MOST_STATUS if key == "exit_status" else _MOST
-        if value is None and key in _NUMBERS_OR_NULL:
+        if value is None and key == "registered":
             summary[key] = None
         elif isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
             return None

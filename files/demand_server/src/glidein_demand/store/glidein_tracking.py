@@ -201,7 +201,7 @@ def failures(pairs: Iterable[tuple[Glidein, Mapping[str, Any] | None]]) -> list[
     pairs: glideins with their own summaries. last, reason: the time and the reason of the last one. An end with status
     0 or by a signal has no cause to correct.
     """
-    found: dict[int | None, dict[str, Any]] = {}
+    found: dict[int, dict[str, Any]] = {}
     for glidein, ending in pairs:
         if ending is None or ending["exit_status"] in (0, *SIGNALS):
             continue

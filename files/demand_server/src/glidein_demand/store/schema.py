@@ -78,7 +78,7 @@ ended_glidein = Table(
     Column("started", BigInteger, nullable=False),
     Column("registered", BigInteger),
     Column("ended", BigInteger, nullable=False),
-    Column("exit_status", Integer),
+    Column("exit_status", Integer, nullable=False),
     Column("good", BigInteger, nullable=False),  # jobs that did not fail
     Column("received", BigInteger, nullable=False),
     Column("entry", String(64), nullable=False),

@@ -109,8 +109,8 @@ class Summary(Struct):
     ended: Whole
     jobs: Work
     jobs_failed: Work
+    exit_status: ExitStatus
     registered: Optional[Whole] = None
-    exit_status: Optional[ExitStatus] = None
     reason: Optional[str] = None
 
     def __post_init__(self) -> None:

@@ -299,9 +299,8 @@ def _of_history(data: PageData) -> Iterator[Problem]:
 
 def _failure(row: Mapping[str, Any]) -> str:
     """Return a sentence about the glideins that failed with the same exit status."""
-    status = "no exit status" if row["exit_status"] is None else f"status {row['exit_status']}"
     reason = f": {row['reason'].rstrip('.')}" if row["reason"] else ""
-    return f" {row['count']:,} ended with {status}{reason}."
+    return f" {row['count']:,} ended with status {row['exit_status']}{reason}."
 
 
 def _never_registered(plans: list[Mapping[str, Any]]) -> bool:

@@ -497,13 +497,13 @@ def test_glideins_that_failed_are_a_problem_with_status_and_reason():
 
 
 def test_failures_of_all_shapes_of_an_entry_are_one_problem_for_each_status():
-    killed = failure(1, None, reason="")
+    killed = failure(1, 137, reason="")
     found = problems_of(
         failed(failure(1, last=NOW - 60, reason="before"), killed), failed(failure(2, last=NOW), shape="large")
     )
     assert found[0].startswith("3 glideins of lab/main ended with status 17 ")
     assert found[0].endswith(": fewer GPUs (DetectedGPUs=0)")
-    assert found[1].startswith("1 glidein of lab/main ended without an exit status in the last 6 h, the last one at ")
+    assert found[1].startswith("1 glidein of lab/main ended with status 137 in the last 6 h, the last one at ")
 
 
 @pytest.mark.parametrize(
