@@ -119,7 +119,7 @@ def _offer(queue: Queue, group: Group) -> Dict[str, Any]:
     """Return what one job can have on a node of a group; None: unknown."""
     return {
         "cpus": smallest(group["cpus"], queue["max_cpus_per_job"]),
-        "asked_memory_mb": smallest(group["memory_mb"], queue.get("max_memory_per_job_mb")),
+        "asked_memory_mb": smallest(group["memory_mb"], queue["max_memory_per_job_mb"]),
         "gpus": group["gpus"],
         "gpu_type": group["gpu_type"],
     }

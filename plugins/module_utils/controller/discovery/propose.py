@@ -341,7 +341,7 @@ class _Entry:
         shapes = self.proposal.entries[self.name].get("shapes", {})
         costly = self.has_gpus or any(shape.get("whole_node") for shape in shapes.values())
         self._limits(dict(COSTLY_LIMITS if costly else LIMITS), "cautious; raise them when glideins run well")
-        if is_word(self.queue.get("qos")):
+        if is_word(self.queue["qos"]):
             self._set("directives", [f"--qos={self.queue['qos']}"], "the QOS of yours that this queue accepts")
         self._seen()
         self._check()

@@ -55,7 +55,7 @@ class NodeSize:
         if self.memory_mb:
             per_cpu_mb = queue["max_memory_per_cpu_mb"]
             limit_mb = per_cpu_mb * self.cpus if per_cpu_mb else None
-            self.memory_mb = smallest(self.memory_mb, limit_mb, queue.get("max_memory_per_job_mb"))
+            self.memory_mb = smallest(self.memory_mb, limit_mb, queue["max_memory_per_job_mb"])
         scratch = scratch_directory(node)
         self.is_disk_probed = scratch is not None
         # Only one digit: the free space changes from probe to probe.
