@@ -23,13 +23,19 @@ def failures_of(part, results, log):
     """
     found = _failed_tests(part, results) if results.is_file() else []
     lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
-    return found or [Failure(part, *_last_failed_task(lines))]
+    return found or [Failure(part, *_cause(lines))]
 
 
-def _last_failed_task(lines):
-    """Return (first line, following lines) of the last failed task in Ansible's output, or ("", lines)."""
+def _cause(lines):
+    """Return (first line, following lines) of the cause in a log.
+
+    It is the last failed task of Ansible, the errors of ansible-test and pip, or the end of the log.
+    """
     failed = [number for number, line in enumerate(lines) if line.startswith("fatal: ")]
-    return (lines[failed[-1]], lines[failed[-1] + 1 :][:12]) if failed else ("", lines)
+    if failed:
+        return lines[failed[-1]], lines[failed[-1] + 1 :][:12]
+    errors = [line for line in lines if line.startswith("ERROR: ")]
+    return (errors[0], errors[1:]) if errors else ("", lines)
 
 
 def _failed_tests(part, results):
