@@ -216,8 +216,8 @@ def report_of(result=None, error=None, **plan):
     return found["report"]
 
 
-def result_of(after=COUNTED, before=COUNTED, **more):
-    return dict({"before": before, "after": after, "submitted": [], "cancelled": [], "errors": []}, **more)
+def result_of(**more):
+    return dict({"before": COUNTED, "after": COUNTED, "submitted": [], "cancelled": [], "errors": []}, **more)
 
 
 def test_the_report_of_a_site_whose_queue_matches_the_plan_has_the_counts_and_the_plan():
@@ -237,7 +237,7 @@ def test_a_report_has_the_actions_and_errors_of_the_login_node():
     errors = [dict(key, error="unknown outcome."), {"entry": None, "shape": None, "error": "no access"}]
     summaries = {"since": 0, "until": 5, "glideins": []}
     after = dict(queue({("main", "core"): {"queued": 6}}, orphans={"queued": 0, "running": 1}), credential_expires=9)
-    result = result_of(after, submitted=submitted, cancelled=cancelled, errors=errors, summaries=summaries)
+    result = result_of(after=after, submitted=submitted, cancelled=cancelled, errors=errors, summaries=summaries)
     report = report_of(result)
     (entry,) = report["entries"]
     assert (entry["launched"], entry["cancelled"], entry["queued"]) == (5, 1, 6)
