@@ -207,7 +207,10 @@ def orders(sites: dict, items: Sequence[PlanItem], supply: dict) -> dict:
 
 
 def _has_upkeep(site: dict, queue: dict, summaries_since: float, now_s: float) -> bool:
-    """Return whether the module glideins would change anything at a site beside its plan, or report an error."""
+    """Return whether the module glideins has work at a site beside its plan, or would report missing files or tokens.
+
+    Its options were checked by sites_of_play.
+    """
     files, end = queue["files"], queue["credential_expires"]
     lacks_token = not files["credential"] or (end is not None and end <= now_s)
     newest, oldest = files["newest_output"], files["oldest_log"]
