@@ -325,6 +325,12 @@ def test_explain_plans_for_the_group_of_the_job_and_changes_nothing(deployment):
     assert deployment.slurm.jobs() == []
 
 
+def test_an_explanation_without_a_plan_ends_with_the_reason(deployment):
+    explain = deployment.play("explain", "-l", "h_lab", "-e", '{"job": "1.0", "glidein_guard": {"speed": 1}}')
+    assert explain.status != 0
+    assert "glidein_guard.speed: unknown key" in " ".join(explain.output.split()), explain.output
+
+
 def test_a_job_id_that_is_a_number_is_refused(deployment):
     explain = deployment.play("explain", "-e", '{"job": 123.10}')
     assert explain.status != 0
