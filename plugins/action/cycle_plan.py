@@ -76,4 +76,6 @@ class ActionModule(ControllerActionModule):
         if job["state"] in WAITING and job["group"] is not None and not demand.error:
             wanted = with_job(demand.demand, job)
             plan = cycle.plan_sites(variables, sites, wanted, demand.supply, job["group"]["id"])
+        if plan.error:
+            raise InputError(plan.error)
         return {"job": job, "demand": demand, "plan": plan}

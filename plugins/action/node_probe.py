@@ -18,6 +18,12 @@ INTERVAL_S = 10
 class ActionModule(SiteActionModule):
     """See the module of the same name."""
 
+    def run(self, tmp=None, task_vars=None):
+        is_whole = self._task.args.get("wait") is not None
+        result = super().run(tmp, task_vars)
+        # A failure leaves a gap: it does not fail the task.
+        return {"changed": False, "nodes": {}, "msg": result["msg"]} if is_whole and result.get("failed") else result
+
     def _options(self, task_vars):
         return {"script": node_report_script(), **super()._options(task_vars)}
 
@@ -38,7 +44,6 @@ class ActionModule(SiteActionModule):
         if submitted.get("unfinished"):
             self._wait(run, wait_s, task_vars["inventory_hostname"])
         ended = run("absent")
-        # A failure leaves a gap: it does not fail the task.
         told = ended if "nodes" in submitted else submitted
         result = {key: submitted[key] for key in ("changed", "diff") if key in submitted}
         return {"changed": False, **result, "nodes": ended.get("nodes", {}), "msg": failure_message(told)}

@@ -205,8 +205,8 @@ def update_queue(params, check_mode):
         if update.scripts:
             replace_log_form(queue.directory, params["log_form"])
         update.act()
-        longest_s = max(entry["walltime_s"] for entry in queue.site["entries"].values())
-        remove_old_logs(queue.directory.log_dir, queue.site["deployment"], params["log_days"], time.time(), longest_s)
+        log_dir, deployment = queue.directory.log_dir, queue.site["deployment"]
+        remove_old_logs(log_dir, deployment, params["log_days"], time.time(), queue.longest_s)
     return update
 
 

@@ -24,6 +24,7 @@ from ansible_collections.glidein.ops.tests.unit.support.programs import write_pr
 TOKEN = "token-of-"  # noqa: S105  (and the site's name)
 # Hosts in the order of their names: tasks that run once use the variables of the first one.
 SITES = {
+    "a_address": {"ansible_host": "{{ missing_host }}", "glidein_site": "address"},
     "a_undefined": {"glidein_entries": "{{ missing_entries }}", "glidein_site": "undefined"},
     "b_misspelt": {"glidein_limts": {"total": 1}, "glidein_site": "misspelt"},
     "c_unreachable": {
@@ -117,6 +118,7 @@ class Server:
 ALL_VARIABLES = {
     "ansible_become": True,
     "ansible_become_exe": "/nonexistent/sudo",
+    "ansible_become_password": "{{ password_of_host }}",
     "ansible_python_interpreter": "/nonexistent/python",
 }
 # A setting of the operator for other playbooks.
@@ -157,6 +159,7 @@ class Deployment:
             "glidein_gateway_dir": str(folder / "gateways"),
             "glidein_home": str(home),
             "glidein_scheduler": "slurm",
+            "password_of_host": "of the sites only",
         }
         state = "printf '%s\\n' 'version 23.9.6' 'state stopped' 'reason idle'"
         write_program(folder / "gateways" / "lab" / "gateway", f"#!/bin/sh\n{state}\n")
@@ -220,6 +223,7 @@ def test_a_cycle_serves_the_valid_site_and_names_every_other(cycles):
     assert cycle.status == 0, cycle.output
     problems = " ".join(cycle.shown.partition("PROBLEMS")[2].split())
     for words in (
+        "address (a_address): left as it is: ",
         "undefined (a_undefined): left as it is: glidein_entries: ",
         "misspelt (b_misspelt): left as it is: glidein_limts: unknown variable (did you mean 'glidein_limits'?)",
         "unreachable (c_unreachable): left as it is: ",
@@ -232,7 +236,7 @@ def test_a_cycle_serves_the_valid_site_and_names_every_other(cycles):
     ):
         assert words in problems, cycle.output
     # Each problem is reported once.
-    assert problems.count("left as it is") == 9, cycle.output
+    assert problems.count("left as it is") == 10, cycle.output
     assert re.search(r"^lab +main +core +2 +0 +0 +0 +2 \(job \d+\) +0$", cycle.shown, re.MULTILINE), cycle.output
     assert cycles.jobs == 2
     assert cycles.reports["lab"]["entries"][0]["launched"] == 2
@@ -243,13 +247,13 @@ def test_a_cycle_serves_the_valid_site_and_names_every_other(cycles):
 
 def test_each_site_leases_and_reports_with_its_own_token(cycles):
     assert cycles.tokens.pop("lab") == [f"Bearer {TOKEN}lab"] * 2
-    assert len(cycles.tokens) == 8
+    assert len(cycles.tokens) == 9
     assert all(tokens == [f"Bearer {TOKEN}{site}"] for site, tokens in cycles.tokens.items())
 
 
 def test_the_statistics_of_the_run_have_the_outcome_of_the_cycle(cycles):
     outcome = cycles.outcome["cycle"]
-    assert (outcome["submitted"], outcome["cancelled"], len(outcome["problems"])) == (2, 0, 9), outcome
+    assert (outcome["submitted"], outcome["cancelled"], len(outcome["problems"])) == (2, 0, 10), outcome
 
 
 def test_no_output_contains_a_token(cycles):
@@ -319,6 +323,12 @@ def test_explain_plans_for_the_group_of_the_job_and_changes_nothing(deployment):
     assert "Wait for the next cycle, which submits a glidein to lab/main/core" in " ".join(explain.shown.split())
     assert deployment.methods() == {"get_job", "get_demand", "get_supply"}
     assert deployment.slurm.jobs() == []
+
+
+def test_an_explanation_without_a_plan_ends_with_the_reason(deployment):
+    explain = deployment.play("explain", "-l", "h_lab", "-e", '{"job": "1.0", "glidein_guard": {"speed": 1}}')
+    assert explain.status != 0
+    assert "glidein_guard.speed: unknown key" in " ".join(explain.output.split()), explain.output
 
 
 def test_a_job_id_that_is_a_number_is_refused(deployment):

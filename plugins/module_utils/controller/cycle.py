@@ -26,6 +26,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import (
     NoAnswerError,
     ServerError,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
 
 # The variables that the plan reads, of the first host of the play.
 PLAN = ("glidein_deployment", "glidein_allocation", "glidein_order", *SPECS)
@@ -207,17 +208,23 @@ def orders(sites: dict, items: Sequence[PlanItem], supply: dict) -> dict:
 
 
 def _has_upkeep(site: dict, queue: dict, summaries_since: float, now_s: float) -> bool:
-    """Return whether the module glideins would change anything at a site beside its plan, or report an error."""
+    """Return whether the module glideins has work at a site beside its plan, or would report missing files or tokens.
+
+    Its options were checked by sites_of_play.
+    """
     files, end = queue["files"], queue["credential_expires"]
     lacks_token = not files["credential"] or (end is not None and end <= now_s)
     newest, oldest = files["newest_output"], files["oldest_log"]
+    # As in old_logs.
+    longest_s = max((parse_duration(entry["walltime"]) or 0 for entry in site["entries"].values()), default=0)
+    log_age_s = max(site["log_days"] * 86400, longest_s + 86400)
     return (
         not files["deployed"]
         or queue["access"]["due"]
         or (site["credential"] == "token" and lacks_token)
         or queue["orphans"]["queued"] > 0
         or (newest is not None and newest > summaries_since)
-        or (site["log_days"] > 0 and oldest is not None and oldest <= now_s - site["log_days"] * 86400)
+        or (site["log_days"] > 0 and oldest is not None and oldest <= now_s - log_age_s)
     )
 
 

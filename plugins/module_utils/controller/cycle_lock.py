@@ -13,8 +13,8 @@ from typing import Any, Dict, List
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError
 
-# Path -> open file descriptor, and path -> error, of this process. What was refused once stays refused: the plays of
-# one run must not disagree. Ansible's workers are forks of the main process, and see the same.
+# Path -> open file descriptor, and path -> error, of this process. What was refused once stays refused: is_refused
+# needs it. Ansible's workers are forks of the main process, and see the same.
 _HELD: Dict[str, int] = {}
 _REFUSED: Dict[str, BusyError] = {}
 

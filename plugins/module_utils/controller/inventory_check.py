@@ -32,7 +32,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYT
 
 _HOSTS_MOST = 5
 # Those of the plan are checked once.
-_CHECKED = [name for name, one in VARIABLES.items() if one.check is not ANYTHING and name not in cycle.PLAN]
+_CHECKED = [
+    name for name, one in VARIABLES.items() if one.check is not ANYTHING and not one.secret and name not in cycle.PLAN
+]
 # In the variables of the central manager; the default is that of the role tarball.
 _RENEW_BEFORE = "tarball_token_renew_before"
 _RENEW_BEFORE_DEFAULT = "15d"

@@ -19,8 +19,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQU
 
 PREFIX = "glidein_"
 _NAMES = ("glidein_site", "glidein_deployment", "glidein_demand_token")
-# Variables that may have a secret: errors do not quote them. Nor do they quote those of roles.
-_SECRETS = ("glidein_demand_token", "glidein_log_s3", "glidein_login_hook", "glidein_ssh_prompts")
 _UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z|^'[a-z]+ object' has no attribute '[A-Za-z0-9_]+'\Z")
 # Configuration of HTCondor, in which {{ begins a nested list.
 _WITH_BRACES = ("glidein_gateway_extra_config", "glidein_gateway_routes")
@@ -88,7 +86,8 @@ def read_variable(variables: Any, name: str) -> Tuple[Any, Optional[str]]:
         value = plain(variables.get(name))
     # Of any type: those of Ansible's versions differ.
     except Exception as error:  # pylint: disable=broad-exception-caught
-        is_shown = name in VARIABLES and name not in _SECRETS
+        # Variables of roles may be secrets, too.
+        is_shown = name in VARIABLES and not VARIABLES[name].secret
         return None, f"{name}: {why_unreadable(error, ' '.join(str(error).split()) if is_shown else None)}"
     # ansible-core before 2.19 returns a template with an undefined variable as it is.
     if isinstance(value, str) and "{{" in value and name not in _WITH_BRACES:

@@ -33,6 +33,12 @@ from ansible_collections.glidein.ops.plugins.module_utils.validation import inva
 MAX_UNSERVED = 50
 MAX_REASON_CHARS = 500
 
+# Variables that only the module glideins reads. It runs where it has work; an error is reported in every cycle.
+_OF_GLIDEINS = [
+    name
+    for name, variable in VARIABLES.items()
+    if "glideins" in variable.modules and "queue_info" not in variable.modules
+]
 _VALID_TOKEN = re.compile(r"^[!-~]+\Z")
 _INVALID_TOKEN = "invalid (not shown); expected ASCII characters without spaces and line breaks"  # noqa: S105
 # ansible-core 2.19 begins the messages of unreachable hosts with this.
@@ -51,7 +57,7 @@ def sites_of_play(hostvars: Any, hosts: list) -> tuple:
         # Looked up once: Ansible assembles all variables of a host each time.
         variables = hostvars[host]
         site, errors = read_site(hostvars, host, variables)
-        options, invalid_options = checked(variables, "glidein_credential", "glidein_log_days")
+        options, invalid_options = checked(variables, *_OF_GLIDEINS)
         queue = plain(variables.get("cycle_queue") or {})
         session = plain(variables.get("cycle_session") or {})
         token, token_error = site_token(variables)

@@ -84,8 +84,8 @@ class Variable(NamedTuple):
 
     kind: of _KINDS; default: a text may be a template; an empty value, or None, stands for none; required: whether
     cycles need it of each site; pull: whether pull mode copies it to the login node; modules: those that have an option
-    of the same name without the prefix; check: a narrower Type. ANYTHING is for values that are checked where they are
-    used, or that errors must not quote.
+    of the same name without the prefix; check: a narrower Type, ANYTHING for values that are checked where they are
+    used; secret: whether errors must not quote the value, which is checked where it is used, too.
     """
 
     kind: str
@@ -96,10 +96,11 @@ class Variable(NamedTuple):
     pull: bool = False
     modules: tuple = ()
     check: Optional[Type] = None
+    secret: bool = False
 
     def argument_spec(self) -> dict:
         """Return the argument spec, for a Spec. A default that is a template is left out."""
-        check = self.check or _KINDS[self.kind]
+        check = ANYTHING if self.secret else self.check or _KINDS[self.kind]
         spec = {"type": Type(f"{check.expected} ({self.meaning})", check.convert, check.is_text)}
         if self.required:
             return dict(spec, required=True)
@@ -134,7 +135,7 @@ VARIABLES = {
     "glidein_cycle_lock": Variable("text", "", POOL, "file or directory that a cycle locks while it runs"),
     "glidein_demand_ca_path": Variable("text", "", POOL, "CA certificates of the demand server's https address"),
     "glidein_demand_token": Variable(
-        "text", "", SITE, "the site's secret for the demand server", check=ANYTHING),
+        "text", "", SITE, "the site's secret for the demand server", secret=True),
     "glidein_demand_url": Variable(
         "text", None, POOL, "address of the demand server, such as http://cm.example.org:11001", required=True),
     "glidein_deployment": Variable(
@@ -193,8 +194,8 @@ VARIABLES = {
         "duration", 0, SITE, "interval in which glideins copy their logs; 0 for only at their end", pull=True,
         modules=("glideins",)),
     "glidein_log_s3": Variable(
-        "mapping", {}, SITE, "S3 bucket to which glideins upload their logs", modules=("glideins",), check=ANYTHING),
-    "glidein_login_hook": Variable("mapping", {}, SITE, "command or URL for a lost SSH session", check=ANYTHING),
+        "mapping", {}, SITE, "S3 bucket to which glideins upload their logs", modules=("glideins",), secret=True),
+    "glidein_login_hook": Variable("mapping", {}, SITE, "command or URL for a lost SSH session", secret=True),
     "glidein_modules": Variable(
         "list", [], SITE, "environment modules that batch jobs load first", pull=True, modules=JOBS),
     "glidein_order": Variable(
@@ -226,7 +227,7 @@ VARIABLES = {
         "text", "{{ inventory_hostname }}", SITE, "name of the site", pull=True, modules=EACH, check=ANYTHING),
     "glidein_site_timeout": Variable(
         "duration", "5m", SITE, "time limit of each task of a cycle on the login node", pull=True, check=duration(1)),
-    "glidein_ssh_prompts": Variable("list", [], SITE, "stored answers to the login node's questions", check=ANYTHING),
+    "glidein_ssh_prompts": Variable("list", [], SITE, "stored answers to the login node's questions", secret=True),
     "glidein_ssh_session": Variable("boolean", False, SITE, "whether the site is reached over a session"),
     "glidein_ssh_session_args": Variable("text", "", SITE, "ssh arguments for the login only"),
     "glidein_ssh_session_dir": Variable("text", "~/.glidein-ops/ssh", SITE, "directory of the sessions' sockets"),

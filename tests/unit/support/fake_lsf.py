@@ -54,8 +54,6 @@ class FakeLsf(FakeQueue):
         script = sys.stdin.read()
         for line in re.findall(r"^#BSUB (.*)$", script, re.MULTILINE):
             options = dict(self.options_of(shlex.split(line)), **options)
-        if mode == "refuse":
-            fail(255, "normal: Queue has been closed. Job not submitted.")
         name, _bracket, indices = options["-J"].partition("[")
         tasks = [""]
         if indices:
@@ -70,7 +68,7 @@ class FakeLsf(FakeQueue):
             sys.stderr.write("batch system daemon not responding ... still trying\n")
             self._write(state)
             self.hang()
-        print(NOTICE + ("" if mode == "garbage" else f"Job <{number}> is submitted to queue <normal>."))
+        print(f"{NOTICE}Job <{number}> is submitted to queue <normal>.")
 
     def options_of(self, words):
         """Return bsub's options, {option: value}."""
@@ -83,9 +81,6 @@ class FakeLsf(FakeQueue):
         return found
 
     def bjobs(self, state, mode, arguments):
-        if mode in ("garbage", "empty"):
-            print(NOTICE if mode == "garbage" else "", end="")
-            return
         if arguments[0] != "-u":
             fail(255, USAGE)
         shown = [job for job in state["jobs"] if job["state"] != self.ended]
@@ -94,8 +89,7 @@ class FakeLsf(FakeQueue):
         if not shown:
             fail(255, f"No {'pending' if arguments[2:] == ['-p'] else 'unfinished'} job found")
         # Another job of the user, in an unknown state.
-        printed = self.listing([*shown, self.job("990", "sim 1", "DREAM")], arguments[2:])
-        sys.stdout.write(printed[:-9] if mode == "cut" else NOTICE + printed)
+        sys.stdout.write(NOTICE + self.listing([*shown, self.job("990", "sim 1", "DREAM")], arguments[2:]))
 
     def listing(self, jobs, options):
         """Return what bjobs prints with these options."""
@@ -114,11 +108,6 @@ class FakeLsf(FakeQueue):
         print(f"{NOTICE}The maximum number of jobs in a job array.\n    MAX_JOB_ARRAY_SIZE = 1000\n")
 
     def bkill(self, state, mode, arguments):
-        if mode == "down":
-            sys.stderr.write("LSF daemon (LIM) not responding ... still trying\n")
-            self.hang()
-        if mode == "gone":
-            state["jobs"] = []
         status = 0
         for job_id in arguments:
             found = [job for job in state["jobs"] if job["id"] == job_id]

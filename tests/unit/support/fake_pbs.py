@@ -38,8 +38,8 @@ class FakePbs(FakeQueue):
     options = array_option = ""
     resources = ""
     list_arguments = ()
-    # Text and status of qdel's errors, and of the others' failures.
-    unknown = finished = down = refused = lost = ("", 1)
+    # Status and text of qdel's errors, and of a submission without an answer.
+    unknown = finished = lost = (1, "")
 
     def job(self, job_id, name, state="Q", reason="", user=None, submitted=None, holds="n"):
         """Return a job (12.pbshost) or a task of an array (12[3].pbshost)."""
@@ -48,8 +48,6 @@ class FakePbs(FakeQueue):
         return dict(times, id=job_id, name=name, state=state, reason=reason, user=user, holds=holds)
 
     def qsub(self, state, mode, arguments):
-        if mode in ("down", "refuse"):
-            fail(*(self.down if mode == "down" else self.refused))
         given, options = {}, {}
         operands = _read_options(self.options, arguments, given)
         if len(operands) != 1 or not Path(operands[0]).is_file():
@@ -73,7 +71,7 @@ class FakePbs(FakeQueue):
         self.keep_script(number, text)
         if mode == "accept_and_time_out":
             fail(*self.lost)
-        print("Welcome to the cluster" if mode == "garbage" else f"{NOTICE}{number}{'[]' if array else ''}.{SERVER}")
+        print(f"{NOTICE}{number}{'[]' if array else ''}.{SERVER}")
 
     def check(self, options):
         """Refuse unknown resources."""
@@ -87,21 +85,14 @@ class FakePbs(FakeQueue):
     def qstat(self, state, mode, arguments):
         if tuple(arguments) != self.list_arguments:
             fail(2, f"qstat: the stand-in has no options {' '.join(arguments)}")
-        if mode == "down":
-            sys.stdout.write(self.document([]))
-            fail(*self.down)
         # A job of another user in an unknown state.
         others = [self.job(f"990.{SERVER}", "sim", "Z", user="other")]
-        sys.stdout.write("what?\n" if mode == "garbage" else NOTICE + self.document(others + state["jobs"]))
+        sys.stdout.write(NOTICE + self.document(others + state["jobs"]))
 
     def qdel(self, state, mode, arguments):
-        if mode == "down":
-            fail(*self.down)
         grace = None
         if arguments[0] == "-W" and self.name == "torque":
             grace, arguments = arguments[1], arguments[2:]
-        if mode == "gone":
-            state["jobs"] = []
         status = 0
         for job_id in arguments:
             found = [job for job in state["jobs"] if job["id"] == job_id]
@@ -142,8 +133,6 @@ class FakePbsPro(FakePbs):
     list_arguments = ("-t", "-f", "-F", "json")
     unknown = (153, "qdel: Unknown Job Id {0}")
     finished = (35, "qdel: Job has finished {0}")
-    down = (162, "Connection refused", f"qsub: cannot connect to server {SERVER} (errno=15010)")
-    refused = (197, "qsub: Bad GID for job execution")
     lost = (1, "qsub: Premature end of message")
 
     def check(self, options):
@@ -176,8 +165,6 @@ class FakeTorque(FakePbs):
     list_arguments = ("-f", "-x", "-t")
     unknown = (153, "qdel: nonexistent job id: {0}")
     finished = (170, "qdel: Request invalid for state of job MSG=invalid state for job - COMPLETE {0}")
-    down = (111, f"qsub: cannot connect to server {SERVER} (errno=111) Connection refused")
-    refused = (186, "qsub: submit error (Unauthorized Request  MSG=can not authorize request)")
     lost = (1, "qsub: submit error (End of File)")
 
     def document(self, jobs):

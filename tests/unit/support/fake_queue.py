@@ -75,10 +75,7 @@ class FakeQueue:
                 self._write(state)
 
     def mode(self, command, mode):
-        """Make a command fail from now on: hang, down, refuse, accept_and_time_out, garbage, gone, empty, cut.
-
-        empty: it prints nothing; cut: its output ends within the last line; gone: all jobs have ended meanwhile.
-        """
+        """Make a command fail from now on: hang, or a mode that its method knows, such as accept_and_time_out."""
         with self.changed() as state:
             state["modes"][command] = mode
 

@@ -91,8 +91,7 @@ class FakeSlurm(FakeQueue):
         # Another job of the user is in a state that no version of Slurm has.
         jobs = [*state["jobs"], self.job("990", "sim | 1", "DREAMING")]
         lines = ("" if options.h else HEADER) + "".join(line(job, options.o) for job in jobs)
-        printed = {"garbage": "slurm_load_jobs: what?\n", "empty": "", "cut": HEADER[:-4]}
-        sys.stdout.write(printed.get(mode, NOTICE + lines))
+        sys.stdout.write(NOTICE + lines)
 
     def scancel(self, state, mode, arguments):
         parser = _parser("scancel")
@@ -104,9 +103,8 @@ class FakeSlurm(FakeQueue):
         options = parser.parse_args(arguments)
         if mode == "down":
             _refuse("scancel", "Unable to contact slurm controller (connect failure)")
-        known = [] if mode == "gone" else state["jobs"]
-        missing = [job_id for job_id in options.ids if job_id not in [job["id"] for job in known]]
-        state["jobs"] = [job for job in known if job["id"] not in options.ids or job["state"] != options.state]
+        missing = [job_id for job_id in options.ids if job_id not in [job["id"] for job in state["jobs"]]]
+        state["jobs"] = [job for job in state["jobs"] if job["id"] not in options.ids or job["state"] != options.state]
         error = "scancel: error: Kill job error on job id {0}: Invalid job id specified"
         fail(1 if missing else 0, *map(error.format, missing))
 

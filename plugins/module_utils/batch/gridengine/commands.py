@@ -336,13 +336,13 @@ class GridEngine(Scheduler):
 
         If qstat fails, the jobs are returned without these details. The number of jobs does not depend on them.
         """
-        numbers = numbers_worth_asking(jobs)
+        numbers = _numbers_worth_asking(jobs)
         if not numbers:
             return jobs
         argv = self.argv["qstat"] + ["-xml", "-j", ",".join(numbers)]
         with contextlib.suppress(CommandError, ValueError):
-            details = parse_details(self.runner.run(argv))
-            return [with_details(job, *details[job.submission]) if job.submission in details else job for job in jobs]
+            details = _parse_details(self.runner.run(argv))
+            return [_with_details(job, *details[job.submission]) if job.submission in details else job for job in jobs]
         return jobs
 
     # -- cancelling --------------------------------------------------------------------------------------------
@@ -379,7 +379,7 @@ def epoch_s(text):
     return epoch_of_iso(match.group(1))
 
 
-def numbers_worth_asking(jobs):
+def _numbers_worth_asking(jobs):
     """Return the numbers of the jobs that need details, at most MAX_JOB_NUMBERS, the sick ones first.
 
     These are jobs in error or on hold, and running ones without a time of submission.
@@ -389,8 +389,8 @@ def numbers_worth_asking(jobs):
     return (sorted(sick, key=int) + sorted(running, key=int))[:MAX_JOB_NUMBERS]
 
 
-def with_details(job, submitted, reason):
-    """Return a Job with the details that parse_details returns for its number."""
+def _with_details(job, submitted, reason):
+    """Return a Job with the details that _parse_details returns for its number."""
     if job.state == RUNNING and job.started is None:
         return job._replace(submitted=submitted, started=job.submitted)
     if job.state == SICK and job.cancellable and reason:
@@ -398,7 +398,7 @@ def with_details(job, submitted, reason):
     return job
 
 
-def parse_details(text):
+def _parse_details(text):
     """Return {job number: (time of submission, reason or "")} of `qstat -xml -j`. Raises ValueError.
 
     Jobs that have ended are not included. The command exits with 0 even without jobs or without an answer. The vendors

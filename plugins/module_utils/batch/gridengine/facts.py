@@ -32,6 +32,8 @@ _GPUS = re.compile(r"^(?:n|num_?|m_)?gpus?(?:_?cards?)?\Z|^cuda\Z", re.IGNORECAS
 _GPU_TYPE = re.compile(r"^gpu_?(?:type|model|arch|card|name)\Z", re.IGNORECASE)
 # Resources that, if they are counted, limit a job's memory, the usual one first.
 _MEMORY = ("h_vmem", "m_mem_free", "mem_free", "h_rss", "s_vmem", "virtual_free", "mem", "memory", "ram")
+# Characters that XML does not have.
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 # Letters of a queue instance's state in which it starts no jobs. a and A are of load, and pass.
 _UNUSABLE = frozenset("cCdDEosSu")
 # Objects of one kind that are read one by one: a limit on the load of qmaster.
@@ -423,9 +425,6 @@ def _amount(text):
         return number(text.partition("(")[0])
     except ValueError:
         raise OutputError(f"invalid number in the output of Grid Engine: {excerpt(text)!r}") from None
-
-
-_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
 
 def _parse_xml(text):

@@ -141,6 +141,15 @@ def test_a_probe_that_failed_leaves_a_gap(probe):
     assert probe(900, ENDED, BUSY)[0] == dict(gap, changed=True)
 
 
+def test_a_probe_whose_options_cannot_be_read_leaves_a_gap():
+    unreadable = dict(VARIABLES, glidein_environment="{{ missing }}")
+    reason = f"glidein_environment: {UNDEFINED}'missing' is undefined"
+    gap = {"changed": False, "nodes": {}, "msg": reason}
+    assert action_of(NodeProbeAction, {"wait": 900}).run(None, unreadable) == gap
+    failure = {"failed": True, "changed": False, "msg": reason}
+    assert action_of(NodeProbeAction, {"state": "absent"}).run(None, unreadable) == failure
+
+
 class TaskTimeoutError(BaseException):
     """A stand-in for Ansible's error of that name."""
 

@@ -356,6 +356,8 @@ def has_order(changes=None, since=NOW - 500.5, files=None, queue_changes=None, *
         {"changes": {"credential": "pool_password"}, "queue_changes": {"credential_expires": NOW}},
         {"files": {"newest_output": None, "oldest_log": None}, "since": 0},
         {"changes": {"log_days": 0}},
+        # A glidein may still write to its log.
+        {"changes": {"log_days": 10, "entries": {"main": raw_entry(walltime="9d1h")}}},
         {"queue_changes": {"orphans": {"queued": 0, "running": 5}}},
         {"counted": None, "running": None, "sick": None},
         {"queue_changes": {"access": {"due": False, "problems": ["the token of the CE expires"]}}},

@@ -30,7 +30,8 @@ TOKEN_OF_A_SITE = "glidein_demand_token"  # noqa: S105
 
 def host(**variables):
     """Return variables of a host whose queue was read."""
-    return dict({"glidein_scheduler": "slurm", "cycle_queue": {"queue": QUEUE}}, **variables)
+    known = {"glidein_scheduler": "slurm", "glidein_collector": "cm", "cycle_queue": {"queue": QUEUE}}
+    return dict(known, **variables)
 
 
 def define(hosts):
@@ -112,6 +113,8 @@ def unreadable(name, error=None):
     return Unreadable(name, host(), error)
 
 
+# Variables that only the module glideins reads.
+OF_JOBS = ("glidein_condor_config", "glidein_environment", "glidein_modules", "glidein_scratch")
 INVALID = "invalid (not shown); expected ASCII"
 UNDEFINED = "it refers to an undefined variable: "
 NO_ATTRIBUTE = "'dict object' has no attribute 'y'"
@@ -145,6 +148,9 @@ ENCRYPTED = "the vault that holds it cannot be decrypted"
         (unreadable("glidein_credential"), "glidein_credential: "),
         (host(glidein_log_days="soon"), "glidein_log_days: 'soon' is invalid; expected a whole number"),
         (host(glidein_pull="{{ gone }}"), "glidein_pull: "),
+        (host(glidein_collector=None), "glidein_collector: missing; expected HOST or HOST:PORT"),
+        *((unreadable(name), f"{name}: {name}: 'nothing' is undefined") for name in OF_JOBS),
+        (unreadable("glidein_log_s3"), "glidein_log_s3: cannot be read (RuntimeError; not shown)"),
     ],
 )
 def test_a_site_with_an_invalid_or_unreadable_variable_is_left_as_it_is_and_stops_no_other(variables, error):

@@ -99,8 +99,8 @@ def script(scheduler, entry, **changes):
 
 # Cases with a key that is refused.
 REFUSED = {"htcondor_ce": ("constraint", "gpu")}
-# Cases that differ from `plain` only in settings of glidein.sh, and the batch systems whose scripts show them. HTCondor
-# sets GLIDEIN_GRANTED itself.
+# Cases that differ from `plain` only after the options of the batch job, and the batch systems whose scripts show them.
+# HTCondor sets GLIDEIN_GRANTED itself.
 OF_SETTINGS = {
     "attributes": ("slurm",),
     "checks": ("slurm",),
@@ -117,7 +117,7 @@ GOLDEN_CASES = {
     }
     for name in SCHEDULERS
 }
-# Another resource for memory is the only difference from `sge`: see test_directives.py.
+# Another resource for memory is the only difference from `sge`.
 GOLDEN_CASES["uge"] = {"plain": ("uge", raw_entry())}
 GOLDEN_CASES["gateway_ssh"] = {
     case: (*GOLDEN_CASES["gateway"][case], BY_SSH) for case in ("directives", "gpu", "plain")
@@ -135,6 +135,14 @@ _OF_SHAPE = re.compile(
 )
 
 
+def suffixes(folder, case):
+    """Return the suffixes of a case's golden files. HTCondor's options are in submit descriptions."""
+    name, _entry, *options = GOLDEN_CASES[folder][case]
+    if make_scheduler(name, *options or [OPTIONS.get(name)]).directive_prefix:
+        return (".batch",)
+    return (".submit",) if case in SHORT else (".batch", ".submit")
+
+
 def check_golden(name, text):
     """Compare a text with a golden file; with GLIDEIN_WRITE_GOLDEN, write it before."""
     path = GOLDEN / name
@@ -148,11 +156,14 @@ def check_golden(name, text):
 def test_scripts_are_the_golden_ones_and_sh_can_read_them(folder, case):
     more = {"files": True, "job_wrapper": True} if case == "shared_payload" else {}
     made = files(*GOLDEN_CASES[folder][case], **more)
+    golden = suffixes(folder, case)
     for suffix, text in zip((".batch", ".submit"), made):
         if suffix == ".batch" and case in SHORT and folder != "slurm":
             text = text.partition(_SETTINGS_BEGIN)[0] + "\n"
-        if text != "#!/bin/sh\n":  # the options are in the submit description
+        if suffix in golden:
             check_golden(f"{folder}/{case}{suffix}", text)
+        else:
+            assert text == "#!/bin/sh\n"
     subprocess.run(["/bin/sh", "-n"], input=made[0].encode("utf-8"), check=True)
 
 
@@ -176,8 +187,15 @@ def test_the_submitting_commands_are_the_golden_ones(scheduler):
 
 
 def test_no_golden_file_is_left_over():
-    known = {f"{folder}/{case}" for folder, case in [*PAIRS, *((name, "array") for name in SCHEDULERS)]}
-    assert {str(path.relative_to(GOLDEN).with_suffix("")) for path in GOLDEN.glob("*/*")} == known | {"gateway/routes"}
+    known = {f"{folder}/{case}{suffix}" for folder, case in PAIRS for suffix in suffixes(folder, case)}
+    known |= {*(f"{name}/array.argv" for name in SCHEDULERS), "gateway/routes.submit"}
+    assert {str(path.relative_to(GOLDEN)) for path in GOLDEN.glob("*/*")} == known
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_the_scripts_of_uge_differ_from_those_of_sge_only_in_the_resource_for_memory(case):
+    entry = dict(CASES[case], directives=DIRECTIVES["sge"]) if case == "directives" else CASES[case]
+    assert script("uge", entry) == script("sge", entry).replace("mem_free", "m_mem_free")
 
 
 # -- single settings ---------------------------------------------------------------------------------------------------
