@@ -263,7 +263,7 @@ def test_the_error_of_a_missing_database_directory_is_one_line(tmp_path, command
 def test_without_a_configuration_a_command_needs_the_directory_of_the_server(tmp_path, monkeypatch, capsys, command):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("glidein_demand.config.DEFAULT_CONFIG", "config.toml")
-    line = one_line((cli.main(["--config", "config.toml", *command]), *capsys.readouterr()))
+    line = one_line((cli.main(command), *capsys.readouterr()))
     assert f"state.database: {tmp_path}/glidein-demand.db does not exist; run this where the server was started" in line
     assert list(tmp_path.iterdir()) == []
 

@@ -39,10 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     `serve` returns 1 if the database cannot be used now, so that systemd starts it again.
     """
     arguments = _parser().parse_args(argv)
-    path, serves = Path(arguments.config), arguments.run is _serve
+    path, serves = Path(arguments.config or DEFAULT_CONFIG), arguments.run is _serve
     command = shlex.join([sys.argv[0], *(sys.argv[1:] if argv is None else argv)])
     try:
-        settings = load(path)
+        settings = load(path if arguments.config else None)
         try:
             if arguments.run is not _check:
                 _require_owner(settings.state.database, command)
@@ -230,7 +230,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="glidein-demand", description="The demand server of glidein.ops.")
     parser.add_argument("--version", action="version", version=f"glidein-demand {__version__}")
-    parser.add_argument("--config", default=DEFAULT_CONFIG, help=f"configuration file ({DEFAULT_CONFIG})")
+    parser.add_argument("--config", help=f"configuration file ({DEFAULT_CONFIG}, if it exists)")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _command(commands, "serve", _serve, "run the server")
     _command(commands, "check", _check, "check the configuration")
