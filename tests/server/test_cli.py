@@ -290,6 +290,21 @@ def test_root_is_refused_and_leaves_no_file(open_folder, words):
     assert list((folder / "state").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("file", "mode", "started_by"),
+    [
+        ("bin/glidein-demand", 0o755, []),
+        ("lib/glidein-demand.py", 0o644, [sys.executable]),  # as the role's wrapper starts it
+    ],
+)
+def test_the_printed_command_can_be_run(tmp_path, monkeypatch, file, mode, started_by):
+    path = tmp_path / file
+    path.parent.mkdir()
+    path.touch(mode)
+    monkeypatch.setattr(sys, "argv", [str(path), "pause"])
+    assert cli.program() == [*started_by, str(path)]
+
+
 @as_root
 def test_the_owner_of_the_directory_makes_private_files(open_folder):
     folder, nobody = open_folder
@@ -312,3 +327,12 @@ def test_another_user_gets_the_advice_to_use_sudo(open_folder):
     line = one_line(answer_as(daemon, "--config", path, "pause"))
     assert f"{path}: cannot be read: Permission denied; run this as the service's user, with: sudo -u games " in line
     assert line.endswith(f" --config {path} pause\n")
+    os.chown(folder, 0, 0)
+    assert one_line(answer_as(daemon, "--config", path, "pause")).endswith("; run this as the service's user\n")
+
+
+@as_root
+def test_the_printed_command_names_the_module_that_python_was_started_with(open_folder):
+    folder, _nobody = open_folder
+    line = one_line(answer("--config", settings_in(folder), "pause"))
+    assert f": sudo -u nobody {shlex.join(COMMAND)} --config " in line

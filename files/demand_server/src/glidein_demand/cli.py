@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = _parser().parse_args(argv)
     path, serves = Path(arguments.config or DEFAULT_CONFIG), arguments.run is _serve
-    command = shlex.join([sys.argv[0], *(sys.argv[1:] if argv is None else argv)])
+    command = shlex.join([*program(), *(sys.argv[1:] if argv is None else argv)])
     try:
         settings = load(path if arguments.config else None)
         try:
@@ -62,6 +62,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(f"{path}: state.database: {driver_text(error)}", status=1 if serves else 2)
     except KeyboardInterrupt:
         return _failed("interrupted")
+
+
+def program() -> list[str]:
+    """Return the arguments that start this program as it was started. The role's wrapper gives Python its file."""
+    name = sys.argv[0]
+    if os.path.basename(name) == "__main__.py":  # noqa: PTH119 - as Python names the file of `python -m`
+        return [sys.executable, "-m", __package__]
+    return [name] if os.access(name, os.X_OK) else [sys.executable, name]
 
 
 def _require_owner(url: str, command: str) -> None:
@@ -213,6 +221,8 @@ def _advice(error: Exception, path: Path, command: str) -> str:
     try:
         name = grp.getgrgid(path.parent.stat().st_gid).gr_name
     except (OSError, KeyError):
+        name = "root"
+    if name == "root":
         return "; run this as the service's user"
     return f"; run this as the service's user, with: sudo -u {name} {command}"
 
