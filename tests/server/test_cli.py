@@ -268,6 +268,12 @@ def test_without_a_configuration_a_command_needs_the_directory_of_the_server(tmp
     assert list(tmp_path.iterdir()) == []
 
 
+def test_with_a_configuration_a_command_may_be_the_first_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("config.toml").write_text("state.database = 'sqlite:///glidein-demand.db'\n")
+    assert cli.main(["--config", "config.toml", "token", "create", "A"]) == 0, capsys.readouterr()
+
+
 @pytest.fixture
 def open_folder():
     """Return a folder that every user may list. Its state directory is owned by the user `nobody`."""

@@ -49,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if arguments.run in (_check, _serve):
                 arguments.run(settings)
             else:
-                _require_file(settings.state.database)
+                if not arguments.config:
+                    _require_file(settings.state.database)
                 with _database(settings.state.database, arguments.only_read) as database:
                     arguments.run(arguments, database)
             return 0
