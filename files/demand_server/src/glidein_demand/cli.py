@@ -255,7 +255,7 @@ def _parser() -> argparse.ArgumentParser:
     create.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
     create.add_argument(
         "--reader", dest="kind", action="store_const", const="reader", default="site",
-        help="a token that may read all data, and may not write",
+        help="a token that may read all data, and may not lease or report",
     )  # fmt: skip
     revoke = _command(actions, "revoke", _token_revoke, "revoke a token")
     revoke.add_argument("name", metavar="NAME")
