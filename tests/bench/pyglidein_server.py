@@ -36,7 +36,7 @@ def highest_rate(lab, token, **load):
 
 
 def _installed(source):
-    """Return a .tar.gz of PyGlidein's package and of its libraries, which run on any Python from 3.9."""
+    """Return a .tar.gz of PyGlidein's package and of its libraries, which run on any Python from 3.12."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", folder, "tornado", "setuptools"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)

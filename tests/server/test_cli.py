@@ -263,9 +263,15 @@ def test_the_error_of_a_missing_database_directory_is_one_line(tmp_path, command
 def test_without_a_configuration_a_command_needs_the_directory_of_the_server(tmp_path, monkeypatch, capsys, command):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("glidein_demand.config.DEFAULT_CONFIG", "config.toml")
-    line = one_line((cli.main(["--config", "config.toml", *command]), *capsys.readouterr()))
+    line = one_line((cli.main(command), *capsys.readouterr()))
     assert f"state.database: {tmp_path}/glidein-demand.db does not exist; run this where the server was started" in line
     assert list(tmp_path.iterdir()) == []
+
+
+def test_with_a_configuration_a_command_may_be_the_first_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("config.toml").write_text("state.database = 'sqlite:///glidein-demand.db'\n")
+    assert cli.main(["--config", "config.toml", "token", "create", "A"]) == 0, capsys.readouterr()
 
 
 @pytest.fixture
@@ -290,6 +296,21 @@ def test_root_is_refused_and_leaves_no_file(open_folder, words):
     assert list((folder / "state").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("file", "mode", "started_by"),
+    [
+        ("bin/glidein-demand", 0o755, []),
+        ("lib/glidein-demand.py", 0o644, [sys.executable]),  # as the role's wrapper starts it
+    ],
+)
+def test_the_printed_command_can_be_run(tmp_path, monkeypatch, file, mode, started_by):
+    path = tmp_path / file
+    path.parent.mkdir()
+    path.touch(mode)
+    monkeypatch.setattr(sys, "argv", [str(path), "pause"])
+    assert cli.program() == [*started_by, str(path)]
+
+
 @as_root
 def test_the_owner_of_the_directory_makes_private_files(open_folder):
     folder, nobody = open_folder
@@ -312,3 +333,12 @@ def test_another_user_gets_the_advice_to_use_sudo(open_folder):
     line = one_line(answer_as(daemon, "--config", path, "pause"))
     assert f"{path}: cannot be read: Permission denied; run this as the service's user, with: sudo -u games " in line
     assert line.endswith(f" --config {path} pause\n")
+    os.chown(folder, 0, 0)
+    assert one_line(answer_as(daemon, "--config", path, "pause")).endswith("; run this as the service's user\n")
+
+
+@as_root
+def test_the_printed_command_names_the_module_that_python_was_started_with(open_folder):
+    folder, _nobody = open_folder
+    line = one_line(answer("--config", settings_in(folder), "pause"))
+    assert f": sudo -u nobody {shlex.join(COMMAND)} --config " in line

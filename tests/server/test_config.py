@@ -24,7 +24,9 @@ def test_an_empty_file_gives_the_documented_defaults():
 
 def test_without_the_default_file_every_setting_has_its_default(tmp_path, monkeypatch):
     monkeypatch.setattr(config, "DEFAULT_CONFIG", str(tmp_path / "config.toml"))
-    assert config.load(tmp_path / "config.toml") == settings()
+    assert config.load(None) == settings()
+    with pytest.raises(config.ConfigError, match="config.toml: cannot be read: No such file"):
+        config.load(tmp_path / "config.toml")
 
 
 def test_text_of_a_template_counts_as_a_number():

@@ -74,6 +74,12 @@ def test_running_glideins_count_between_reports(hours):
     assert totals(hours) == {("PSC", "RM"): (2 * 28 * 600, 0)}
 
 
+def test_a_clock_of_the_server_that_is_set_back_counts_nothing_twice(hours):
+    for now in (NOW, NOW + 300, NOW - 2700):
+        hours.reported(report(2, now), now)
+    assert totals(hours) == {("PSC", "RM"): (2 * 28 * 300, 0)}
+
+
 def test_an_entry_that_a_report_lists_twice_counts_once_whatever_the_clock_of_the_site(hours):
     for number in range(3):
         one = report(2, 0, as_of=NOW - 10**6 * number)

@@ -11,7 +11,7 @@ from glidein_demand.store import schema
 from glidein_demand.store.database import Database, upsert
 from glidein_demand.store.schema import history_wait as _waits
 from glidein_demand.store.tokens import digest
-from sqlalchemy import func, select
+from sqlalchemy import MetaData, func, select
 
 from conftest import TOKEN, group, site_report
 from databases import SERVER
@@ -102,6 +102,18 @@ def test_the_tables_of_another_version_are_refused_with_the_remedy(database, dat
     assert "\n" not in message
     with database.read() as connection:
         assert connection.execute(select(_waits.c.jobs)).scalar() == 1
+
+
+def test_a_database_whose_column_was_renamed_since_is_refused(database, database_url):
+    before = MetaData()
+    for table in schema.metadata.sorted_tables:
+        table.to_metadata(before)
+    assert schema.revision(before) == schema.REVISION
+    before.tables["lease"].c.jobs.name = "number"
+    with database.begin() as connection:
+        connection.execute(schema.alembic_version.update().values(version_num=schema.revision(before)))
+    with pytest.raises(ConfigError, match="has the tables of another version"):
+        Database(database_url)
 
 
 def test_writers_in_many_processes_take_turns(database_url):

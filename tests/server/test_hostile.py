@@ -142,6 +142,17 @@ def test_a_body_over_the_limit_is_refused_before_it_is_complete(server):
     connection.close()
 
 
+def test_a_chunked_body_over_the_limit_is_refused_before_it_is_complete(bare):
+    connection = opened(bare)
+    with contextlib.suppress(ConnectionError):
+        connection.sendall(HEADER + b"Transfer-Encoding: chunked\r\n\r\n")
+        for _number in range(3):
+            connection.sendall(b"80000\r\n" + b"x" * 0x80000 + b"\r\n")
+    connection.settimeout(HANG_S)
+    assert b"HTTP/1.1 413" in connection.recv(65536)
+    connection.close()
+
+
 def test_one_address_gets_half_of_the_connections(server):
     """Check the limit with connections that send whole headers."""
     slow = [opened(server) for _number in range(25)]

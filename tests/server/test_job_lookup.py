@@ -106,6 +106,7 @@ def test_an_unreadable_request_is_reported_as_in_the_demand():
     ("expressions", "pool", "excluded_by"),
     [
         ('IsNoopJob = true; Managed = "External";', {}, ["IsNoopJob", "Managed"]),
+        ('IsNoopJob = "x"; Managed = "External";', {}, ["Managed"]),
         ("WantX = 1;", {"users": ["alice"], "constraint": "WantX == 1"}, []),
         ("", {"users": ["bob"]}, ["pool.users"]),
         ("", {"constraint": "WantY == 1"}, ["pool.constraint"]),

@@ -244,14 +244,14 @@ def test_the_projection_has_every_attribute_of_the_constraint_once():
     [
         *((other, False) for other in (
             {"JobStatus": 2}, {"JobStatus": 5}, {"JobUniverse": 7}, {"JobUniverse": 9}, {"JobUniverse": 12},
-            {"Managed": "External"}, {"IsNoopJob": True}, {"IsNoopJob": 1},
+            {"Managed": "External"}, {"IsNoopJob": True}, {"IsNoopJob": 1}, {"IsNoopJob": "x", "Managed": "External"},
             {"IsNoopJob": classad2.ExprTree("ProcId == 0")}, {"WantParallelScheduling": True},
             {"CurrentHosts": 1, "MaxHosts": 1}, {"CurrentHosts": 0, "MaxHosts": 0},
             {"JobCoolDownExpiration": int(time.time()) + 600},
         )),
         *((usual, True) for usual in (
-            {}, {"Managed": "ScheddDone"}, {"IsNoopJob": False}, {"IsNoopJob": 0}, {"WantParallelScheduling": False},
-            {"CurrentHosts": 0, "MaxHosts": 1}, {"CurrentHosts": 0}, {"JobCoolDownExpiration": int(time.time()) - 5},
+            {}, {"Managed": "ScheddDone"}, {"IsNoopJob": False}, {"IsNoopJob": 0}, {"IsNoopJob": "x"},
+            {"WantParallelScheduling": False}, {"CurrentHosts": 0, "MaxHosts": 1}, {"CurrentHosts": 0}, {"JobCoolDownExpiration": int(time.time()) - 5},
         )),
     ],
 )  # fmt: skip

@@ -66,7 +66,7 @@ def fill(service):
     service.read(group(5), group(7, memory_mb=4096))
     entry = site_report()["entries"][0]
     glidein = {"shape": "node", "entry": "RM", "name": "g", "batch_id": "0", "started": now - 90, "ended": now - 9,
-               "registered": now - 80, "jobs": 1, "jobs_failed": 0}  # fmt: skip
+               "registered": now - 80, "jobs": 1, "jobs_failed": 0, "exit_status": 0}  # fmt: skip
     service.result(
         "report",
         site_report(

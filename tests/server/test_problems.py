@@ -68,6 +68,9 @@ def held(reason):
         (of_report(received=NOW - 3601), "silent", "Site PSC", "no report for 60 min."),
         (of_report(error="login1: Permission denied (publickey)."), "login", "Site PSC",
          "login1: Permission denied (publickey)."),
+        *((of_report(error=text), "login", "Site PSC", text) for text in (
+            "login1: Permission denied (publickey, password).", "login1: Permission denied, please try again.",
+        )),
         (of_report(error="Site PSC: no connection is open: log in again with glidein.ops.login"), "login", "Site PSC",
          "no connection is open: log in again with glidein.ops.login"),
         (of_report(error="login1: Verification code:"), "login", "Site PSC", "login1: Verification code:"),
@@ -81,7 +84,8 @@ def held(reason):
           for changes, text in map(held, ("BadConstraints", "InvalidAccount", "QOSMaxWallDurationPerJobLimit",
                                       "AssocGrpCPURunMinutesLimit", "held by the load balancer"))),
         *((changes, "allocation", "Site PSC", text)
-          for changes, text in map(held, ("AssocGrpCPUMinutesLimit", "QOSGrpGRESMinutes", "allocation exhausted"))),
+          for changes, text in map(held, ("AssocGrpCPUMinutesLimit", "QOSGrpGRESMinutes", "allocation exhausted",
+                                      "Project has used up its allocation", "balance too low"))),
         (of_report(orphans=3), "orphans", "Site PSC", "3 glideins of an unknown entry or shape."),
         (of_history(never_registered=4), "some_unregistered", "Site PSC", UNREGISTERED.format(4)),
         (of_history(never_registered=5), "unregistered", "Site PSC", UNREGISTERED.format(5)),

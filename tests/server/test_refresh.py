@@ -301,6 +301,22 @@ def test_groups_that_were_passed_over_are_stored(service):
         assert service.server.passed_over.closed(service.now) == {}
 
 
+def test_a_group_is_passed_over_although_every_second_query_of_the_collector_fails(service):
+    pool = Pool(cm=demand_answer([group(2)]))
+    refresher = Refreshing(service, pool)
+    key, name = ("PSC", "RM", "node"), group()["id"]
+    refresher.refresh_once()
+    service.result("lease", {"site": "PSC", "entries": {"RM": {name: 2}}}, TOKEN)
+    supply_answer = {**SUPPLY, "empty_glideins": [[*key, 1, [[NOW - 10, None, 1]]]]}
+    for service.now, answer in (
+        (NOW, supply_answer), (NOW + 300, QueryError("no answer")), (NOW + 600, supply_answer),
+    ):  # fmt: skip
+        pool.answers["limits"] = {"limits": None, "cycles": [service.now - 20, service.now - 80, service.now - 140]}
+        pool.answers["supply"] = answer
+        refresher.refresh_once()
+    assert set(service.server.passed_over.closed(service.now)[key]) == {name}
+
+
 def test_waits_are_stored_with_the_marker_for_the_next_time(service):
     pool = Pool("cm")
     refresher = Refreshing(service, pool)

@@ -38,6 +38,16 @@ def test_a_change_of_demand_leases_or_pause_makes_a_new_reply(service, change):
     assert service.post({**CALL, "id": 1}).data != first.data
 
 
+def test_an_expired_lease_is_released(service):
+    service.read(group(5))
+    service.result("lease", {"site": "PSC", "entries": {"RM": {group()["id"]: 2}}, "ttl_s": 60}, TOKEN)
+    counts = []
+    for service.now in (NOW + 59, NOW + 60):
+        state = service.result("get_state")
+        counts.append((service.result("get_demand")["groups"][0]["count"], state[0]["count"]))
+    assert counts == [(3, 3), (5, 5)]
+
+
 def test_demand_and_supply_are_plain_resources_too(service):
     service.read(group(5))
     service.result("report", site_report(), TOKEN)

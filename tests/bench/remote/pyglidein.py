@@ -72,7 +72,7 @@ def start(order):
     expected = [row(group) for group in demand["groups"]]
     state.write_text(json.dumps(expected))
     program = [sys.executable, "-c", PROGRAM, state, str(order["port"])]
-    run("systemd-run", f"--unit={UNIT}", "--uid=nobody", f"--setenv=PYTHONPATH={HOME}", *program)
+    run("systemd-run", "--collect", f"--unit={UNIT}", "--uid=nobody", f"--setenv=PYTHONPATH={HOME}", *program)
     deadline = time.monotonic() + READY_S
     while True:
         try:

@@ -39,17 +39,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     `serve` returns 1 if the database cannot be used now, so that systemd starts it again.
     """
     arguments = _parser().parse_args(argv)
-    path, serves = Path(arguments.config), arguments.run is _serve
-    command = shlex.join([sys.argv[0], *(sys.argv[1:] if argv is None else argv)])
+    path, serves = Path(arguments.config or DEFAULT_CONFIG), arguments.run is _serve
+    command = shlex.join([*program(), *(sys.argv[1:] if argv is None else argv)])
     try:
-        settings = load(path)
+        settings = load(path if arguments.config else None)
         try:
             if arguments.run is not _check:
                 _require_owner(settings.state.database, command)
             if arguments.run in (_check, _serve):
                 arguments.run(settings)
             else:
-                _require_file(settings.state.database)
+                if not arguments.config:
+                    _require_file(settings.state.database)
                 with _database(settings.state.database, arguments.only_read) as database:
                     arguments.run(arguments, database)
             return 0
@@ -62,6 +63,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _failed(f"{path}: state.database: {driver_text(error)}", status=1 if serves else 2)
     except KeyboardInterrupt:
         return _failed("interrupted")
+
+
+def program() -> list[str]:
+    """Return the arguments that start this program as it was started. The role's wrapper gives Python its file."""
+    name = sys.argv[0]
+    if os.path.basename(name) == "__main__.py":  # noqa: PTH119 - as Python names the file of `python -m`
+        return [sys.executable, "-m", __package__]
+    return [name] if os.access(name, os.X_OK) else [sys.executable, name]
 
 
 def _require_owner(url: str, command: str) -> None:
@@ -213,6 +222,8 @@ def _advice(error: Exception, path: Path, command: str) -> str:
     try:
         name = grp.getgrgid(path.parent.stat().st_gid).gr_name
     except (OSError, KeyError):
+        name = "root"
+    if name == "root":
         return "; run this as the service's user"
     return f"; run this as the service's user, with: sudo -u {name} {command}"
 
@@ -230,7 +241,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="glidein-demand", description="The demand server of glidein.ops.")
     parser.add_argument("--version", action="version", version=f"glidein-demand {__version__}")
-    parser.add_argument("--config", default=DEFAULT_CONFIG, help=f"configuration file ({DEFAULT_CONFIG})")
+    parser.add_argument("--config", help=f"configuration file ({DEFAULT_CONFIG}, if it exists)")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _command(commands, "serve", _serve, "run the server")
     _command(commands, "check", _check, "check the configuration")
@@ -244,7 +255,7 @@ def _parser() -> argparse.ArgumentParser:
     create.add_argument("name", metavar="NAME", help="the site's name, or the reader's")
     create.add_argument(
         "--reader", dest="kind", action="store_const", const="reader", default="site",
-        help="a token that may read all data, and may not write",
+        help="a token that may read all data, and may not lease or report",
     )  # fmt: skip
     revoke = _command(actions, "revoke", _token_revoke, "revoke a token")
     revoke.add_argument("name", metavar="NAME")

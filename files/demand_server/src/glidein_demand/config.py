@@ -125,16 +125,17 @@ class Settings(Section, frozen=True):
         return max(3 * self.pool.refresh_seconds, 60)
 
 
-def load(path: Path) -> Settings:
+def load(path: Path | None) -> Settings:
     """Read and check the configuration file at `path`, "-" for standard input; raise ConfigError, with one line.
 
-    Without a file at DEFAULT_CONFIG, every setting has its default.
+    None is DEFAULT_CONFIG; without that file, every setting has its default.
     """
+    is_named, path = path is not None, path or Path(DEFAULT_CONFIG)
     try:
         text = sys.stdin.buffer.read().decode() if str(path) == "-" else path.read_text(encoding="utf-8")
         data = tomllib.loads(text)
     except OSError as error:
-        if isinstance(error, FileNotFoundError) and str(path) == DEFAULT_CONFIG:
+        if isinstance(error, FileNotFoundError) and not is_named:
             return Settings()
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:

@@ -42,7 +42,7 @@ class Refresher:
     def refresh_once(self) -> None:
         """Run all queries once. After a failed query, the pool's state has the error and the last good result."""
         # After a failed query of the collector, nothing is passed over: each reading counts once.
-        self._passed_over.empty_glideins = []
+        self._passed_over.empty_glideins = None
         with ThreadPoolExecutor(MAX_PARALLEL_QUERIES, thread_name_prefix="read") as executor:
             supply = executor.submit(
                 self._attempt, "the list of machines", self._read_supply, self._pool_state.store_supply_error

@@ -14,7 +14,7 @@ import flask
 from prometheus_client.bridge.graphite import GraphiteBridge
 
 from . import __version__, upkeep
-from .config import DEFAULT_CONFIG, ConfigError, Settings, load
+from .config import ConfigError, Settings, load
 from .pool.queries import Queries, QueryError
 from .refresh import Refresher
 from .server import Every, Server
@@ -67,7 +67,8 @@ def wsgi() -> flask.Flask:
     The environment variable GLIDEIN_DEMAND_CONFIG names the configuration file. Raise ConfigError.
     """
     log_to_stderr()
-    settings = load(Path(os.environ.get("GLIDEIN_DEMAND_CONFIG", DEFAULT_CONFIG)))
+    name = os.environ.get("GLIDEIN_DEMAND_CONFIG")
+    settings = load(Path(name) if name else None)
     check(settings)
     app = create_app(settings)
     server: Server = app.extensions[EXTENSION]

@@ -19,9 +19,10 @@ import classad2
 from . import accounting_limits
 from .demand import group_id, merge_by_user
 
+# `|| false`: a number is a truth value, too. `is true`: an error on the left of `||` would hide the other conditions.
 NOT_OFFERED = {
-    "IsNoopJob": "IsNoopJob",
-    "WantParallelScheduling": "WantParallelScheduling",
+    "IsNoopJob": "(IsNoopJob || false) is true",
+    "WantParallelScheduling": "(WantParallelScheduling || false) is true",
     "Managed": 'Managed is "External"',
     "MaxHosts": "CurrentHosts >= MaxHosts",
 }

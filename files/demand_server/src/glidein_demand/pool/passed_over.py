@@ -107,10 +107,10 @@ def passed_over(
 
 
 class PassedOverDetector:
-    """The detector, with its state between two refreshes. `empty_glideins`: of the last supply query."""
+    """The detector, with its state between two refreshes. `empty_glideins`: of this refresh; None if it has none."""
 
     def __init__(self) -> None:
-        self.empty_glideins: list[Any] = []
+        self.empty_glideins: list[Any] | None = None
         self._leased: dict[tuple[str, str, str], int] = {}  # {(site, entry, group): time of the last lease}
         self._oldest_jobs: dict[tuple[str, str], OldestJob] = {}
 
@@ -133,11 +133,13 @@ class PassedOverDetector:
         ordered: dict[tuple[str, str], set[str]] = {}
         for site, entry, group in self._leased:
             ordered.setdefault((site, entry), set()).add(group)
-        wanted = set(closed).union(*(ordered.get((row[0], row[1]), ()) for row in self.empty_glideins))
-        known = self._oldest_jobs
+        known, idle = self._oldest_jobs, self.empty_glideins or ()
+        wanted = set(closed).union(*(ordered.get((row[0], row[1]), ()) for row in idle))
+        if self.empty_glideins is None:
+            wanted.update(group for group, _submitter in known)
         self._oldest_jobs = _oldest_jobs(known, groups() if wanted else (), wanted, now)
         changed = set(closed) & _with_new_jobs(known, self._oldest_jobs)
-        return changed, passed_over(self.empty_glideins, self._oldest_jobs, cycles, ordered, now)
+        return changed, passed_over(idle, self._oldest_jobs, cycles, ordered, now)
 
 
 def _oldest_jobs(

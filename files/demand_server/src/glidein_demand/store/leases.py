@@ -123,12 +123,12 @@ class Leases:
 
     def holders(self) -> frozenset[str]:
         """Return the sites that have leases, among them expired ones. They are read once for each `version`."""
-        version = self.version
-        if self._holders is None or self._holders[0] != version:
+        version, holders = self.version, self._holders
+        if holders is None or holders[0] != version:
             with self._db.read() as connection:
                 sites = frozenset(connection.execute(select(schema.lease.c.site).distinct()).scalars())
-            self._holders = (version, sites)
-        return self._holders[1]
+            self._holders = holders = (version, sites)
+        return holders[1]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return [{"site", "entry", "group", "jobs", "expires"}] without expired leases, sorted."""

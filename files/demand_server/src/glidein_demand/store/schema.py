@@ -8,6 +8,8 @@ store their markers.
 
 from __future__ import annotations
 
+import hashlib
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -21,9 +23,6 @@ from sqlalchemy import (
     Table,
     Text,
 )
-
-REVISION = "0001"
-"""The revision of these tables, which database.py stores in a new database."""
 
 metadata = MetaData()
 
@@ -236,3 +235,13 @@ token = Table(
     Column("created", BigInteger, nullable=False),
     Column("last_used", BigInteger),
 )
+
+
+def revision(tables: MetaData) -> str:
+    """Return a hash of the names and types of the tables and their columns."""
+    columns = [f"{table.name}.{one.name} {one.type}" for table in tables.sorted_tables for one in table.columns]
+    return hashlib.sha256("\n".join(columns).encode()).hexdigest()[:12]
+
+
+REVISION = revision(metadata)
+"""The revision of these tables, which database.py stores in a new database. Until the first release, it is a hash."""

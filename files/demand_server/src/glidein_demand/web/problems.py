@@ -124,11 +124,14 @@ _MIN_ENDED_EARLY = 3
 """The fewest early ends for a problem: a glidein whose job was taken by another one also ends early."""
 
 # The collection's own message about a session, and ssh's about the login: "Permission denied (publickey,password).".
-_LOGIN = re.compile(r"login needed|log in again|permission denied \([\w,-]+\)|verification code", re.IGNORECASE)
+_LOGIN = re.compile(
+    r"login needed|log in again|permission denied(?: \([\w, -]+\)|, please try again)|verification code", re.IGNORECASE
+)
 # Slurm's limits on what ended jobs have used, and batch systems' own words. Other limits are about the request.
 _ALLOCATION = re.compile(
     r"(?:assoc|qos)grp(?:(?!\w*runminutes)\w*minutes|wall)|qosusagethreshold|"
-    r"allocation (?:is )?(?:exhausted|used up|expired)|insufficient (?:allocation|balance|budget|credit)",
+    r"allocation (?:is )?(?:exhausted|used up|expired)|insufficient (?:allocation|balance|budget|credit)|"
+    r"used up (?:its|the|your) allocation|balance (?:is )?too low",
     re.IGNORECASE,
 )
 
