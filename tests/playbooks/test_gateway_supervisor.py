@@ -23,6 +23,7 @@ SYSTEMCTL = """#!/bin/sh
 shift
 unit=$(echo "$2" | tr -d "'")
 case $1 in
+show-environment) [ ! -e {state}/no-user-systemd ] ;;
 show) echo LoadState=loaded; cat {state}/"$unit" 2>/dev/null || echo ActiveState=inactive ;;
 is-enabled) [ -e {state}/"$unit" ] ;;
 start | restart) echo ActiveState=active >{state}/"$unit"; echo "$1 $unit" >>{state}/done ;;
@@ -39,8 +40,8 @@ GATEWAY = """#!/bin/sh
 echo "$1 {name}" >>{state}/done
 case $1 in
 restart) : >{state}/runs-{name} ;;
-status) [ -e {state}/runs-{name} ] || [ -e {state}/glidein-gateway-{name}.service ] && echo state running \
-|| echo state stopped ;;
+status) [ ! -e {state}/broken ] && [ -e {state}/runs-{name} ] || [ -e {state}/glidein-gateway-{name}.service ] \
+&& echo state running || echo state stopped ;;
 esac
 """
 
@@ -60,6 +61,7 @@ class LoginNode:
         self.units = self.home / ".config/systemd/user"
         for name, text in (("loginctl", LOGINCTL), ("systemctl", SYSTEMCTL), ("crontab", CRONTAB)):
             write_program(path / "bin" / name, text.format(state=self.state))
+        write_program(path / "bin/sleep", "#!/bin/sh\n")
         self.path = f"{path / 'bin'}:{os.environ['PATH']}"
 
     def play(self, tasks, *arguments, name="lab", status=0, **variables):
@@ -154,6 +156,23 @@ def test_systemd_keeps_the_gateway_alive_if_it_runs_services_without_a_login(nod
     assert not (node.home / ".config").exists()
     node.start()
     assert node.cron() == ["5 * * * * other"]
+
+
+def test_cron_keeps_the_gateway_alive_if_the_systemd_of_the_user_does_not_answer(node):
+    for name in ("allowed", "no-user-systemd"):
+        (node.state / name).touch()
+    node.start()
+    assert node.cron() == ["5 * * * * other", *lines_of(node)]
+    assert not (node.state / "lingers").exists()
+    assert not (node.home / ".config").exists()
+    assert "changed=0" in node.start()
+    assert not (node.state / "lingers").exists()
+
+
+def test_a_gateway_that_does_not_answer_is_an_error(node):
+    (node.state / "broken").touch()
+    output = node.start(status=2)
+    assert "The gateway of lab is stopped. Its logs are in" in " ".join(output.split())
 
 
 def test_lingering_stays_if_another_gateway_or_the_user_needs_it(node):
