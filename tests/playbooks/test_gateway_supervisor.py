@@ -24,7 +24,8 @@ shift
 unit=$(echo "$2" | tr -d "'")
 case $1 in
 show-environment) [ ! -e {state}/no-user-systemd ] ;;
-show) echo LoadState=loaded; cat {state}/"$unit" 2>/dev/null || echo ActiveState=inactive ;;
+show) [ -e ~/.config/systemd/user/"$unit" ] && echo LoadState=loaded || echo LoadState=not-found
+    cat {state}/"$unit" 2>/dev/null || echo ActiveState=inactive ;;
 is-enabled) [ -e {state}/"$unit" ] ;;
 start | restart) echo ActiveState=active >{state}/"$unit"; echo "$1 $unit" >>{state}/done ;;
 stop) rm -f {state}/"$unit"; echo "$1 $unit" >>{state}/done ;;
@@ -112,7 +113,7 @@ def lines_of(node, name="lab"):
 
 
 def test_cron_starts_the_gateway_and_keeps_it_alive(node):
-    shown = node.start("--check", "--diff")
+    shown = node.start("--check", "--diff", glidein_gateway_supervisor="cron")
     assert f"+* * * * * {node.home}/lab/gateway keep" in shown
     assert (node.cron(), node.done()) == (["5 * * * * other"], [])
     node.start()
@@ -173,6 +174,17 @@ def test_a_gateway_that_does_not_answer_is_an_error(node):
     (node.state / "broken").touch()
     output = node.start(status=2)
     assert "The gateway of lab is stopped. Its logs are in" in " ".join(output.split())
+
+
+@pytest.mark.parametrize("supervisor", ["auto", "systemd"])
+def test_check_mode_changes_nothing_before_the_first_run(node, supervisor):
+    (node.state / "allowed").touch()
+    assert "changed=0" in node.start("--check", "--diff", glidein_gateway_supervisor=supervisor)
+    (node.state / "lingers").touch()
+    shown = node.start("--check", "--diff", glidein_gateway_supervisor=supervisor)
+    assert f"+ExecStart={node.home}/lab/gateway run" in shown
+    assert (node.cron(), node.done()) == (["5 * * * * other"], [])
+    assert not (node.home / ".config").exists()
 
 
 def test_lingering_stays_if_another_gateway_or_the_user_needs_it(node):
