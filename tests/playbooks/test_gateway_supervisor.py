@@ -143,8 +143,11 @@ def test_the_removal_leaves_other_cron_jobs_and_gateways(node):
 
 def test_systemd_keeps_the_gateway_alive_if_it_runs_services_without_a_login(node):
     (node.state / "allowed").touch()
+    node.units.mkdir(parents=True)
+    node.units.chmod(0o755)
     node.start()
     unit = "glidein-gateway-lab.service"
+    assert node.units.stat().st_mode & 0o777 == 0o755
     assert f"ExecStart={node.home}/lab/gateway run\n" in (node.units / unit).read_text()
     assert node.done() == [f"start {unit}"]
     assert node.cron() == ["5 * * * * other"]
