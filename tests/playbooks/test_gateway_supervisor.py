@@ -220,4 +220,5 @@ def test_a_login_node_without_a_supervisor_is_an_error(node, supervisor, has_cro
     output = node.start(status=2, glidein_gateway_supervisor=supervisor, __gateway_node=gateway)
     assert message in " ".join(output.split())
     assert "loginctl enable-linger" in output
+    assert ("and set glidein_gateway_supervisor: auto." in " ".join(output.split())) == (supervisor == "cron")
     assert node.done() == []
