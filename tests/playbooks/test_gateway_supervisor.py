@@ -34,6 +34,7 @@ esac
 CRONTAB = """#!/bin/sh
 case $1 in
 -l) cat {state}/table ;;
+-r) rm {state}/table ;;
 *) cat "$1" >{state}/table ;;
 esac
 """
@@ -139,6 +140,14 @@ def test_the_removal_leaves_other_cron_jobs_and_gateways(node):
     assert node.cron() == ["5 * * * * other", *lines_of(node, "other")]
     assert node.done() == []
     assert "changed=0" in node.remove()
+
+
+def test_the_removal_leaves_no_empty_crontab(node):
+    node.table.unlink()
+    node.start()
+    assert node.cron() == lines_of(node)
+    node.remove()
+    assert not node.table.exists()
 
 
 def test_systemd_keeps_the_gateway_alive_if_it_runs_services_without_a_login(node):
