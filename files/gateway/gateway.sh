@@ -133,18 +133,26 @@ keep() {
     setsid flock -w "$1" -o "$dir/lock" "$dir/gateway" run </dev/null >>"$dir/gateway.log" 2>&1 &
 }
 
+unit="glidein-gateway-$(basename "$dir").service"
+
 supervisor() {
-    if [ -e "$HOME/.config/systemd/user/glidein-gateway-$(basename "$dir").service" ]; then
+    if [ -e "$HOME/.config/systemd/user/$unit" ]; then
         echo systemd
-    else
+    elif crontab -l 2>/dev/null | grep -qF " $dir/gateway keep"; then
         echo cron
+    else
+        echo none
     fi
 }
 
-# systemd starts the gateway again by itself.
+# systemd starts an active unit again by itself.
 restart() {
     end_processes
-    [ "$(supervisor)" = systemd ] || keep 10
+    if [ "$(supervisor)" != systemd ]; then
+        keep 10
+    else
+        XDG_RUNTIME_DIR=/run/user/$(id -u) systemctl --user start "$unit" || fail "systemd cannot start $unit"
+    fi
 }
 
 # Neither systemd nor cron starts a gateway that has the file `stopped`.

@@ -60,8 +60,12 @@ def changelog_problems(root, repository):
     """Return the problems of the fragments before the first release, and of a release with the made-up address."""
     if (root / "changelogs" / "changelog.yaml").exists():
         return [f"galaxy.yml: repository is still {PLACEHOLDER}"] if repository == PLACEHOLDER else []
-    first, *others = sorted((root / "changelogs" / "fragments").glob("*.yml"))
-    problems = [f"{path.name}: write it to {first.name}, the only file before the first release" for path in others]
+    fragments = root / "changelogs" / "fragments"
+    first = fragments / "first-release.yml"
+    others = sorted(path.name for path in fragments.glob("*.yml") if path != first)
+    problems = [f"{name}: write it to {first.name}, the only file before the first release" for name in others]
+    if not first.exists():
+        return [*problems, f"{first.name}: missing; before the first release, it describes the features"]
     found = sorted(COMPARING & set(yaml.safe_load(first.read_text(encoding="utf-8"))))
     return problems + [f"{first.name}: {section}: the first release has nothing to compare with" for section in found]
 

@@ -546,7 +546,7 @@ def reasons_of_the_script():
     for part in sorted((ROOT / "files" / "glidein").rglob("*.sh")):
         text = part.read_text().replace("\\\n", "")
         calls = re.findall(
-            r"""\b(?:(?:end|stop|fail)_with|leave_node) (\d+) (?:"" )?"""
+            r"""\b(?:(?:end|stop|fail)_with|leave_node) (\d+) """
             r"""\"((?:[^"$]|\$\([^()]*(?:\([^()]*\))*[^()]*\)|\$)*)\"""",
             text,
         )

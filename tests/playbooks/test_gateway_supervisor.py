@@ -23,7 +23,9 @@ SYSTEMCTL = """#!/bin/sh
 shift
 unit=$(echo "$2" | tr -d "'")
 case $1 in
-show) echo LoadState=loaded; cat {state}/"$unit" 2>/dev/null || echo ActiveState=inactive ;;
+show-environment) [ ! -e {state}/no-user-systemd ] ;;
+show) [ -e ~/.config/systemd/user/"$unit" ] && echo LoadState=loaded || echo LoadState=not-found
+    cat {state}/"$unit" 2>/dev/null || echo ActiveState=inactive ;;
 is-enabled) [ -e {state}/"$unit" ] ;;
 start | restart) echo ActiveState=active >{state}/"$unit"; echo "$1 $unit" >>{state}/done ;;
 stop) rm -f {state}/"$unit"; echo "$1 $unit" >>{state}/done ;;
@@ -32,6 +34,7 @@ esac
 CRONTAB = """#!/bin/sh
 case $1 in
 -l) cat {state}/table ;;
+-r) rm {state}/table ;;
 *) cat "$1" >{state}/table ;;
 esac
 """
@@ -39,8 +42,8 @@ GATEWAY = """#!/bin/sh
 echo "$1 {name}" >>{state}/done
 case $1 in
 restart) : >{state}/runs-{name} ;;
-status) [ -e {state}/runs-{name} ] || [ -e {state}/glidein-gateway-{name}.service ] && echo state running \
-|| echo state stopped ;;
+status) [ ! -e {state}/broken ] && [ -e {state}/runs-{name} ] || [ -e {state}/glidein-gateway-{name}.service ] \
+&& echo state running || echo state stopped ;;
 esac
 """
 
@@ -60,6 +63,7 @@ class LoginNode:
         self.units = self.home / ".config/systemd/user"
         for name, text in (("loginctl", LOGINCTL), ("systemctl", SYSTEMCTL), ("crontab", CRONTAB)):
             write_program(path / "bin" / name, text.format(state=self.state))
+        write_program(path / "bin/sleep", "#!/bin/sh\n")
         self.path = f"{path / 'bin'}:{os.environ['PATH']}"
 
     def play(self, tasks, *arguments, name="lab", status=0, **variables):
@@ -110,7 +114,7 @@ def lines_of(node, name="lab"):
 
 
 def test_cron_starts_the_gateway_and_keeps_it_alive(node):
-    shown = node.start("--check", "--diff")
+    shown = node.start("--check", "--diff", glidein_gateway_supervisor="cron")
     assert f"+* * * * * {node.home}/lab/gateway keep" in shown
     assert (node.cron(), node.done()) == (["5 * * * * other"], [])
     node.start()
@@ -138,10 +142,21 @@ def test_the_removal_leaves_other_cron_jobs_and_gateways(node):
     assert "changed=0" in node.remove()
 
 
+def test_the_removal_leaves_no_empty_crontab(node):
+    node.table.unlink()
+    node.start()
+    assert node.cron() == lines_of(node)
+    node.remove()
+    assert not node.table.exists()
+
+
 def test_systemd_keeps_the_gateway_alive_if_it_runs_services_without_a_login(node):
     (node.state / "allowed").touch()
+    node.units.mkdir(parents=True)
+    node.units.chmod(0o755)
     node.start()
     unit = "glidein-gateway-lab.service"
+    assert node.units.stat().st_mode & 0o777 == 0o755
     assert f"ExecStart={node.home}/lab/gateway run\n" in (node.units / unit).read_text()
     assert node.done() == [f"start {unit}"]
     assert node.cron() == ["5 * * * * other"]
@@ -154,6 +169,34 @@ def test_systemd_keeps_the_gateway_alive_if_it_runs_services_without_a_login(nod
     assert not (node.home / ".config").exists()
     node.start()
     assert node.cron() == ["5 * * * * other"]
+
+
+def test_cron_keeps_the_gateway_alive_if_the_systemd_of_the_user_does_not_answer(node):
+    for name in ("allowed", "no-user-systemd"):
+        (node.state / name).touch()
+    node.start()
+    assert node.cron() == ["5 * * * * other", *lines_of(node)]
+    assert not (node.state / "lingers").exists()
+    assert not (node.home / ".config").exists()
+    assert "changed=0" in node.start()
+    assert not (node.state / "lingers").exists()
+
+
+def test_a_gateway_that_does_not_answer_is_an_error(node):
+    (node.state / "broken").touch()
+    output = node.start(status=2)
+    assert "The gateway of lab is stopped. Its logs are in" in " ".join(output.split())
+
+
+@pytest.mark.parametrize("supervisor", ["auto", "systemd"])
+def test_check_mode_changes_nothing_before_the_first_run(node, supervisor):
+    (node.state / "allowed").touch()
+    assert "changed=0" in node.start("--check", "--diff", glidein_gateway_supervisor=supervisor)
+    (node.state / "lingers").touch()
+    shown = node.start("--check", "--diff", glidein_gateway_supervisor=supervisor)
+    assert f"+ExecStart={node.home}/lab/gateway run" in shown
+    assert (node.cron(), node.done()) == (["5 * * * * other"], [])
+    assert not (node.home / ".config").exists()
 
 
 def test_lingering_stays_if_another_gateway_or_the_user_needs_it(node):
@@ -186,4 +229,5 @@ def test_a_login_node_without_a_supervisor_is_an_error(node, supervisor, has_cro
     output = node.start(status=2, glidein_gateway_supervisor=supervisor, __gateway_node=gateway)
     assert message in " ".join(output.split())
     assert "loginctl enable-linger" in output
+    assert ("and set glidein_gateway_supervisor: auto." in " ".join(output.split())) == (supervisor == "cron")
     assert node.done() == []

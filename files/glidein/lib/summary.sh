@@ -4,7 +4,7 @@
 # The jobs that a glidein has run, and its summary, a line of JSON at its end. The startd writes an ad for each job that has
 # left its slot (STARTD_HISTORY). The guard uses these functions, too, with the variables of the state file.
 
-SUMMARY_WRITTEN= # set when the summary was written, or when there is nothing to summarize
+SUMMARY_WRITTEN= # set when the summary was written
 JOBS=0           # jobs that have left their slot, whatever their outcome
 JOBS_FAILED=0    # of these, jobs that ended by themselves with an error or could not be started
 BUSY_CORE_S=0    # core-seconds that jobs had

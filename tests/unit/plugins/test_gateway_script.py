@@ -216,9 +216,14 @@ def test_systemd_restarts_its_gateway_by_itself(gateway):
     gateway("keep")
     wait(gateway.masters)
     assert gateway.state()["supervisor"] == "systemd"
+    write_program(gateway.home / "bin/systemctl", f'#!/bin/sh\necho "$*" >{gateway.home}/started\n')
     gateway("restart")
     time.sleep(0.3)
     assert gateway.masters() == []
+    # A unit that is not active is started.
+    assert (gateway.home / "started").read_text() == "--user start glidein-gateway-lab.service\n"
+    write_program(gateway.home / "bin/systemctl", "#!/bin/sh\nexit 1\n")
+    assert "systemd cannot start glidein-gateway-lab.service" in gateway("restart", rc=1)
 
 
 @pytest.mark.parametrize(
@@ -277,12 +282,20 @@ def test_a_renewal_stores_the_pools_token_and_prints_the_submitters(gateway):
     assert (tokens / "pool").read_text() == "new\n"
 
 
+@pytest.mark.parametrize("name, found", [("lab", "cron"), ("other", "none"), ("lab2", "none")])
+def test_cron_keeps_a_gateway_alive_if_the_crontab_has_it(gateway, name, found):
+    line = f"* * * * * {gateway.dir.with_name(name)}/gateway keep"
+    write_program(gateway.home / "bin/crontab", f"#!/bin/sh\n[ $1 != -l ] || echo '{line}'\n")
+    assert gateway.state()["supervisor"] == found
+
+
 def test_status_counts_jobs(gateway):
-    assert gateway.state() == {"version": "23.9.6", "state": "stopped", "supervisor": "cron"}
+    write_program(gateway.home / "bin/crontab", "#!/bin/sh\nexit 1\n")
+    assert gateway.state() == {"version": "23.9.6", "state": "stopped", "supervisor": "none"}
     gateway("keep")
     wait(gateway.masters)
     jobs = {"idle": "2", "running": "2", "held": "1", "unrouted": "1"}
-    assert gateway.state() == {"version": "23.9.6", "state": "running", "supervisor": "cron", **jobs}
+    assert gateway.state() == {"version": "23.9.6", "state": "running", "supervisor": "none", **jobs}
     assert gateway("unfinished").strip() == "2"
     lines = gateway("attributes").splitlines()
     assert lines == ["JobsIdle = 2", "JobsRunning = 2", "JobsHeld = 1", "- update:true"]

@@ -25,7 +25,7 @@ EARLY_S = 300
 """A glidein whose last update came sooner after its start ended early."""
 
 JOBS_FAILING = 30
-"""The exit status of a glidein that ended because its jobs failed fast (files/glidein/README.md)."""
+"""The exit status of a glidein that ended because its jobs failed fast (docs/glidein.md)."""
 
 SIGNALS = (129, 130, 131, 138, 140, 141, 143, 152, 153)
 """The exit statuses of a glidein that a signal of the batch system or of a person ended (docs/glidein.md)."""
