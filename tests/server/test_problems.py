@@ -14,6 +14,14 @@ UNREADABLE = {
 }  # fmt: skip
 UNKNOWN = experience(started=None, registered=None, never_registered=None, ended_early=None)
 PLAN = {"as_of": NOW, "present": 3, "queued": 0, "running": 3, "registered": 0, "launched": 0, "cancelled": 0}
+NOT_USED_UP = (
+    "BadConstraints", "InvalidAccount", "QOSMaxWallDurationPerJobLimit", "AssocGrpCPURunMinutesLimit",
+    "held by the load balancer",
+)  # fmt: skip
+USED_UP = (
+    "AssocGrpCPUMinutesLimit", "QOSGrpGRESMinutes", "allocation exhausted", "Project has used up its allocation",
+    "balance too low",
+)  # fmt: skip
 FAILURES = [
     {"exit_status": 17, "count": 5, "last": NOW, "reason": "fewer GPUs than GLIDEIN_GPUS=1."},
     {"exit_status": 137, "count": 1, "last": NOW, "reason": ""},
@@ -80,12 +88,8 @@ def held(reason):
         (of_report(error="Site PSC: squeue: exit status 1"), "site_error", "Site PSC", "squeue: exit status 1"),
         (of_report(entry(error="sbatch: exit status 1")), "entry_error", "Site PSC", "RM/node: sbatch: exit status 1"),
         (of_report(entry(sick=1)), "held", "Site PSC", "RM/node: 1 glidein is held or can never start."),
-        *((changes, "held", "Site PSC", text)
-          for changes, text in map(held, ("BadConstraints", "InvalidAccount", "QOSMaxWallDurationPerJobLimit",
-                                      "AssocGrpCPURunMinutesLimit", "held by the load balancer"))),
-        *((changes, "allocation", "Site PSC", text)
-          for changes, text in map(held, ("AssocGrpCPUMinutesLimit", "QOSGrpGRESMinutes", "allocation exhausted",
-                                      "Project has used up its allocation", "balance too low"))),
+        *((changes, "held", "Site PSC", text) for changes, text in map(held, NOT_USED_UP)),
+        *((changes, "allocation", "Site PSC", text) for changes, text in map(held, USED_UP)),
         (of_report(orphans=3), "orphans", "Site PSC", "3 glideins of an unknown entry or shape."),
         (of_history(never_registered=4), "some_unregistered", "Site PSC", UNREGISTERED.format(4)),
         (of_history(never_registered=5), "unregistered", "Site PSC", UNREGISTERED.format(5)),
