@@ -251,7 +251,8 @@ def test_the_projection_has_every_attribute_of_the_constraint_once():
         )),
         *((usual, True) for usual in (
             {}, {"Managed": "ScheddDone"}, {"IsNoopJob": False}, {"IsNoopJob": 0}, {"IsNoopJob": "x"},
-            {"WantParallelScheduling": False}, {"CurrentHosts": 0, "MaxHosts": 1}, {"CurrentHosts": 0}, {"JobCoolDownExpiration": int(time.time()) - 5},
+            {"WantParallelScheduling": False}, {"CurrentHosts": 0, "MaxHosts": 1}, {"CurrentHosts": 0},
+            {"JobCoolDownExpiration": int(time.time()) - 5},
         )),
     ],
 )  # fmt: skip
