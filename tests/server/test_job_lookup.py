@@ -105,7 +105,7 @@ def test_an_unreadable_request_is_reported_as_in_the_demand():
 @pytest.mark.parametrize(
     ("expressions", "pool", "excluded_by"),
     [
-        ('IsNoopJob = true; Managed = "External";', {}, ["IsNoopJob", "Managed"]),
+        ('IsNoopJob = true; Managed = "External";', {}, ["Managed", "IsNoopJob"]),
         ('IsNoopJob = "x"; Managed = "External";', {}, ["Managed"]),
         ("WantX = 1;", {"users": ["alice"], "constraint": "WantX == 1"}, []),
         ("", {"users": ["bob"]}, ["pool.users"]),

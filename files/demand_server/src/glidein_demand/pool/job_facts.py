@@ -80,7 +80,8 @@ def _facts(ad: classad2.ClassAd, place: str, query: Mapping[str, Any], groups_of
 
 def _excluded_by(ad: classad2.ClassAd, query: Mapping[str, Any]) -> list[str]:
     """Return the names of jobs.NOT_OFFERED and of the server's settings by which the job is no demand."""
-    not_offered = {name: f"({test}) isnt true" for name, test in jobs.NOT_OFFERED.items()}
+    # `|| false`: a number is a truth value, too.
+    not_offered = {name: f"({test} || false) isnt true" for name, test in jobs.NOT_OFFERED.items()}
     settings = {"pool.users": jobs.users_constraint(query["users"]), "pool.constraint": query["constraint"]}
     tests = {**not_offered, **settings}
     return [name for name, test in tests.items() if test and classad2.ExprTree(test).eval(ad) is not True]

@@ -19,12 +19,12 @@ import classad2
 from . import accounting_limits
 from .demand import group_id, merge_by_user
 
-# `|| false`: a number is a truth value, too. `is true`: an error on the left of `||` would hide the other conditions.
+# In this order: an error on the left of `||`, such as a text that is no truth value, would hide what is on the right.
 NOT_OFFERED = {
-    "IsNoopJob": "(IsNoopJob || false) is true",
-    "WantParallelScheduling": "(WantParallelScheduling || false) is true",
     "Managed": 'Managed is "External"',
     "MaxHosts": "CurrentHosts >= MaxHosts",
+    "IsNoopJob": "IsNoopJob",
+    "WantParallelScheduling": "WantParallelScheduling",
 }
 """{attribute: condition on which the schedd does not offer an idle vanilla job to the negotiator}: `Runnable` in
 HTCondor's qmgmt.cpp. The schedd itself ends a no-op job, and a job router runs those that are managed externally."""
