@@ -38,7 +38,7 @@ LEASE_TTL_S = 1800
 
 
 class Demand(NamedTuple):
-    """What the demand server returned, or why it could not be read."""
+    """The readings of the demand server. error: the reason of a failed reading, or None."""
 
     demand: Dict[str, Any] = {}  # of get_demand
     supply: Dict[str, Any] = {}  # of get_supply
@@ -46,7 +46,7 @@ class Demand(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A plan, or why there is none. The first fields are those of make_plan; `items` is its `plan`."""
+    """The result of make_plan, whose `plan` is here `items`, or the error that prevented it."""
 
     items: Sequence[PlanItem] = ()
     unserved: Sequence[Dict[str, Any]] = ()
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
     lease_requests: Dict[str, Jobs] = {}
     as_of: Optional[int] = None  # epoch seconds; None without a plan
     errors: Sequence[Dict[str, str]] = ()  # [{"site", "error"}] of sites with an invalid configuration
-    error: Optional[str] = None  # why there is no plan
+    error: Optional[str] = None  # the reason of a failed planning
 
     def result(self) -> Dict[str, Any]:
         """Return the plan in plain containers, for a result of Ansible. Plan.of(result) is the plan again."""
@@ -69,7 +69,7 @@ class Plan(NamedTuple):
 
 
 class Lease(NamedTuple):
-    """What became of the leases of a plan."""
+    """The result of the lease requests of a plan."""
 
     limited: Dict[str, int] = {}  # {site: jobs} of sites whose own lease limit reduced the grant
     errors: Sequence[Dict[str, str]] = ()  # [{"site", "error"}] of sites whose request failed
