@@ -11,10 +11,13 @@ from typing import Any, Dict
 from ansible.module_utils.ansible_release import __version__ as ansible_version
 from ansible.plugins.action.normal import ActionModule as NormalActionModule
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import PREFIX, value_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
+    PREFIX,
+    scheduler_options,
+    value_of,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import TaskVariables
 
 # The oldest Python of a login node that each ansible-core supports; later ones than these support no older Python.
@@ -97,11 +100,7 @@ class SiteActionModule(LoginNodeActionModule):
             if value is not None:
                 options[option] = value
         options.update(self._task.args)
-        more = with_variables(
-            options.get("scheduler"),
-            options.get("scheduler_options"),
-            lambda name: value_of(variables, name),
-        )
+        more = scheduler_options(variables, options.get("scheduler"), options.get("scheduler_options"))
         if more:
             options["scheduler_options"] = more
         for name in names:

@@ -16,6 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     plain,
     read_variable,
     read_variables,
+    scheduler_options,
     truth,
     unknown_of_host,
     unquoted_names,
@@ -26,7 +27,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pl
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # Limits of the demand server for jobs that are not served: groups, and characters of a reason.
@@ -136,9 +136,7 @@ def read_site(hostvars: Any, host: str, variables: Any) -> tuple:
             site[key] = _mapping(f"glidein_{key}", value_of(variables, f"glidein_{key}"))
         site["eagerness"] = value_of(variables, "glidein_eagerness")
         scheduler = site["scheduler"] = str(value_of(variables, "glidein_scheduler") or "")
-        site["scheduler_options"] = with_variables(
-            scheduler, site["scheduler_options"], lambda name: value_of(variables, name)
-        )
+        site["scheduler_options"] = scheduler_options(variables, scheduler, site["scheduler_options"])
     except InputError as error:
         site.update(entries={}, error=str(error))
     return site, [
