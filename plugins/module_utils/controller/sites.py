@@ -45,7 +45,7 @@ _INVALID_TOKEN = "invalid (not shown); expected ASCII characters without spaces 
 _TASK_FAILED = re.compile(r"^Task failed: ")
 
 
-def sites_of_play(hostvars: Any, hosts: list) -> tuple:
+def sites_of_play(hostvars: Any, hosts: List[str]) -> Tuple[Dict[str, Any], Dict[str, str]]:
     """Return ({host: definition}, {site: token of the demand server}).
 
     A definition is that of read_site with `credential`, `log_days`, the `queue` of queue_info, and `error`: the reason
@@ -78,7 +78,7 @@ def sites_of_play(hostvars: Any, hosts: list) -> tuple:
     return definitions, tokens
 
 
-def results_of_play(hostvars: Any, sites: dict) -> tuple:
+def results_of_play(hostvars: Any, sites: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, str]]:
     """Return ({host: result of the module glideins}, {site: token of the demand server}).
 
     sites: {host: definition}. The variable cycle_glideins is the result of the module, also of a skipped task.
@@ -93,7 +93,7 @@ def results_of_play(hostvars: Any, sites: dict) -> tuple:
     return results, tokens
 
 
-def site_reports(sites: dict, glideins: dict, plan: Plan) -> list:
+def site_reports(sites: Dict[str, Any], glideins: Dict[str, Any], plan: Plan) -> List[Dict[str, Any]]:
     """Return the reports of the sites, [{"site", "report"}].
 
     sites: {host: definition}; glideins: {host: result of the module glideins}, also of a skipped task; plan: with
@@ -114,7 +114,7 @@ def site_reports(sites: dict, glideins: dict, plan: Plan) -> list:
     return reports
 
 
-def read_site(hostvars: Any, host: str, variables: Any) -> tuple:
+def read_site(hostvars: Any, host: str, variables: Any) -> Tuple[Dict[str, Any], List[str]]:
     """Return (definition, errors of further variables) of a host. variables: hostvars[host].
 
     A definition has the site's name, its variables that the plan depends on, no `queue`, and `error`: the reason why
