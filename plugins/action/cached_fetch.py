@@ -5,6 +5,7 @@
 
 import fcntl
 import os
+from typing import Any, Dict
 
 from ansible_collections.glidein.ops.plugins.module_utils.file_tree import FileTreeError, sha256_of
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
@@ -19,7 +20,7 @@ class ActionModule(ControllerActionModule):
         "sha256": {"type": "str", "required": True},
     }
 
-    def _run(self, options, task_vars):
+    def _run(self, options: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         dest = os.path.abspath(options["dest"])
         result = {"changed": False, "dest": dest}
         if self._task.check_mode:
@@ -37,13 +38,13 @@ class ActionModule(ControllerActionModule):
             raise FileTreeError(f"{error.filename or dest} on the controller: {error.strerror}") from error
         return result
 
-    def _remedy(self, task_vars):
+    def _remedy(self, task_vars: Dict[str, Any]) -> str:
         """Return the advice to deploy the host that has the file, which a deployment limited to the site leaves out."""
-        site_host = (task_vars or {}).get("inventory_hostname")
+        site_host = task_vars.get("inventory_hostname")
         hosts = [host for host in dict.fromkeys((self._task.delegate_to, site_host)) if host]
         return f"Run the playbook glidein.ops.deploy without -l, or with -l {','.join(hosts)}."
 
-    def _fetch(self, options, dest, task_vars):
+    def _fetch(self, options: Dict[str, Any], dest: str, task_vars: Dict[str, Any]) -> None:
         fresh = f"{dest}.new"
         task = self._task.copy()
         task.args = {"src": options["src"], "dest": fresh, "flat": True}
@@ -69,6 +70,6 @@ class ActionModule(ControllerActionModule):
         os.replace(fresh, dest)
 
 
-def _has(path, sha256):
+def _has(path: str, sha256: str) -> bool:
     """Return whether a file exists and has this SHA-256."""
     return os.path.isfile(path) and sha256_of(path) == sha256

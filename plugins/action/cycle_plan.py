@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The action plugin that plans the glideins of all hosts of the play, and leases the jobs that they are meant for."""
 
+from typing import Any, Dict
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import status_report, status_table
 from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import gateway_lines
@@ -22,7 +24,7 @@ class ActionModule(ControllerActionModule):
     }
     _requires_connection = False
 
-    def _run(self, options, task_vars):
+    def _run(self, options: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         hostvars = task_vars["hostvars"]
         variables = hostvars[task_vars["inventory_hostname"]]
         sites, tokens = sites_of_play(hostvars, task_vars["ansible_play_hosts"])
@@ -34,7 +36,7 @@ class ActionModule(ControllerActionModule):
             found = self._shown(hostvars, variables, sites, tokens)
         return {"sites": sites, **found, "demand": found["demand"]._asdict(), "plan": found["plan"].result()}
 
-    def _leased(self, variables, sites, tokens):
+    def _leased(self, variables: Any, sites: Dict[str, Any], tokens: Dict[str, str]) -> Dict[str, Any]:
         """Return the plan of a cycle and the orders of the hosts. Without demand or plan there are no orders."""
         demand = cycle.read_demand(variables, sites, tokens)
         plan, lease, orders = cycle.Plan(), cycle.Lease(), {}
@@ -50,7 +52,7 @@ class ActionModule(ControllerActionModule):
             )
         return {"demand": demand, "plan": plan, "lease": lease._asdict(), "orders": orders}
 
-    def _shown(self, hostvars, variables, sites, tokens):
+    def _shown(self, hostvars: Any, variables: Any, sites: Dict[str, Any], tokens: Dict[str, str]) -> Dict[str, Any]:
         """Return the plan of the next cycle with the lines and the data of the playbook status."""
         demand = cycle.read_demand(variables, sites, tokens)
         if demand.error:
@@ -69,7 +71,7 @@ class ActionModule(ControllerActionModule):
             "state": status_report(plan, demand, sites),
         }
 
-    def _explained(self, variables, sites, tokens, name):
+    def _explained(self, variables: Any, sites: Dict[str, Any], tokens: Dict[str, str], name: str) -> Dict[str, Any]:
         """Return a job, and the plan for its group if it waits for a glidein."""
         job = cycle.read_job(variables, tokens, name)
         demand, plan = cycle.read_demand(variables, sites, tokens), cycle.Plan()

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The action plugin that reports a cycle to the demand server, summarizes it, and sets its statistics."""
 
+from typing import Any, Dict
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import cycle_summary
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import results_of_play, site_reports
@@ -15,7 +17,7 @@ class ActionModule(ControllerActionModule):
     ARGUMENT_SPEC = {"fail_on_error": {"type": "bool", "default": False}}
     _requires_connection = False
 
-    def _run(self, options, task_vars):
+    def _run(self, options: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         hostvars = task_vars["hostvars"]
         planned = task_vars["cycle_plan"]
         sites, demand = planned["sites"], cycle.Demand(**planned["demand"])

@@ -6,6 +6,7 @@
 import base64
 import os
 import tempfile
+from typing import Any, Dict
 
 from ansible import constants
 from ansible_collections.glidein.ops.plugins.module_utils.file_tree import (
@@ -26,7 +27,7 @@ class ActionModule(ControllerActionModule):
 
     ARGUMENT_SPEC = file_tree.ARGUMENT_SPEC
 
-    def _run(self, options, task_vars):
+    def _run(self, options: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         # The target's ~ is expanded there, not here.
         options["path"] = self._task.args["path"]
         files = collect([self._found(source) for source in options["sources"]], options["file_mode"])
@@ -49,13 +50,15 @@ class ActionModule(ControllerActionModule):
             found.pop("diff", None)
         return found
 
-    def _found(self, source):
+    def _found(self, source: Dict[str, Any]) -> Dict[str, Any]:
         """Return a source with the path of its file as Ansible looks for it: next to the role and the playbook, too."""
         if source["src"] is None or os.path.isabs(source["src"]):
             return source
         return dict(source, src=self._find_needle("files", source["src"]))
 
-    def _send(self, arguments, sent, files, task_vars):
+    def _send(
+        self, arguments: Dict[str, Any], sent: Dict[str, Any], files: Dict[str, Any], task_vars: Dict[str, Any]
+    ) -> Dict[str, Any]:
         """Run the module with an archive of the files."""
         with tempfile.NamedTemporaryFile(dir=constants.DEFAULT_LOCAL_TMP, prefix="files-", suffix=".tar") as archive:
             write_archive(files, files, archive)
@@ -71,12 +74,12 @@ class ActionModule(ControllerActionModule):
             self._fixup_perms2((self._connection._shell.tmpdir, remote))
             return self._module(arguments, dict(sent, archive=remote), task_vars)
 
-    def _module(self, arguments, sent, task_vars):
+    def _module(self, arguments: Dict[str, Any], sent: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         arguments = dict(arguments, sent=sent)
         return self._execute_module("glidein.ops.file_tree", module_args=arguments, task_vars=task_vars)
 
 
-def _lines(path, name, before, item):
+def _lines(path: str, name: str, before: str, item: Dict[str, Any]) -> Dict[str, str]:
     """Return Ansible's diff of a file's content."""
     header = os.path.join(path, name)
     after = item["content"].decode("utf-8")

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The action plugin that signs the form by which glideins upload their logs."""
 
+from typing import Any, Dict
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import value_of
 from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form import (
     checked_options,
@@ -17,7 +19,7 @@ from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import Sit
 class ActionModule(SiteActionModule):
     """See the module of the same name."""
 
-    def _run_module(self, tmp, task_vars):
+    def _run_module(self, tmp: Any, task_vars: Dict[str, Any]) -> Dict[str, Any]:
         log_s3 = self._task.args.pop("log_s3", None)
         if log_s3:
             try:
@@ -26,7 +28,7 @@ class ActionModule(SiteActionModule):
                 return {"failed": True, "changed": False, "msg": str(error)}
         return super()._run_module(tmp, task_vars)
 
-    def _signed_form(self, log_s3, task_vars):
+    def _signed_form(self, log_s3: Any, task_vars: Dict[str, Any]) -> str:
         """Return the form by which the glideins upload their logs. Raises InputError."""
         options = self._task.args
         seconds = lifetime_s(
@@ -34,6 +36,6 @@ class ActionModule(SiteActionModule):
         )
         return signed_form(checked_options(log_s3), options["site"], seconds)
 
-    def _timeout_message(self):
+    def _timeout_message(self) -> str:
         message = super()._timeout_message()
         return f"{message}; submissions may have been made before: the next cycle counts again"

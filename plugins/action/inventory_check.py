@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The action plugin that checks the variables of all hosts before the first change of a deployment."""
 
+from typing import Any, Dict, List, Optional
+
 from ansible.errors import AnsibleError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_check import (
     hosts_without_token,
@@ -25,19 +27,19 @@ class ActionModule(ControllerActionModule):
     ARGUMENT_SPEC = {"prefix": {"type": "str"}, "names": {"type": "list", "elements": "str", "default": []}}
     _requires_connection = False
 
-    def _run(self, options, task_vars):
+    def _run(self, options: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         prefix, names = options["prefix"], options["names"]
         errors = self._errors_of_host(prefix, names, task_vars) if prefix else self._errors(task_vars)
         if errors:
             raise InputError(errors)
         return {}
 
-    def _errors_of_host(self, prefix, names, task_vars):
+    def _errors_of_host(self, prefix: str, names: List[str], task_vars: Dict[str, Any]) -> List[str]:
         """Return the errors of the variables of this host that begin with the prefix or have one of the names."""
         names = [name for name in VARIABLES if name.startswith(prefix) or name in names]
         return checked(TaskVariables(self._templar, task_vars), *names)[1]
 
-    def _errors(self, task_vars):
+    def _errors(self, task_vars: Dict[str, Any]) -> List[str]:
         """Return the errors of all hosts."""
         hostvars, hosts = task_vars["hostvars"], task_vars["ansible_play_hosts"]
         without = hosts_without_token(hostvars, hosts)
@@ -48,7 +50,7 @@ class ActionModule(ControllerActionModule):
             )
         return inventory_errors(hostvars, hosts, task_vars["groups"], self._credential_expires)
 
-    def _credential_expires(self, path):
+    def _credential_expires(self, path: str) -> Optional[int]:
         """Return the expiry time of a token of the controller, which Ansible Vault may have encrypted, or None."""
         try:
             decrypted = self._loader.get_real_file(path)

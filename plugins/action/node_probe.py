@@ -4,6 +4,7 @@
 """The action plugin that gives the module node_probe its script and the host's variables, and runs a whole probe."""
 
 import time
+from typing import Any, Callable, Dict, Optional
 
 from ansible.utils.display import Display
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
@@ -18,16 +19,16 @@ INTERVAL_S = 10
 class ActionModule(SiteActionModule):
     """See the module of the same name."""
 
-    def run(self, tmp=None, task_vars=None):
+    def run(self, tmp: Any = None, task_vars: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
         is_whole = self._task.args.get("wait") is not None
         result = super().run(tmp, task_vars)
         # A failure leaves a gap: it does not fail the task.
         return {"changed": False, "nodes": {}, "msg": result["msg"]} if is_whole and result.get("failed") else result
 
-    def _options(self, task_vars):
+    def _options(self, task_vars: Dict[str, Any]) -> Dict[str, Any]:
         return {"script": node_report_script(), **super()._options(task_vars)}
 
-    def _run_module(self, tmp, task_vars):
+    def _run_module(self, tmp: Any, task_vars: Dict[str, Any]) -> Dict[str, Any]:
         wait = self._task.args.pop("wait", None)
         if wait is None:
             return super()._run_module(tmp, task_vars)
@@ -36,7 +37,7 @@ class ActionModule(SiteActionModule):
         except (TypeError, ValueError):
             return {"failed": True, "changed": False, "msg": invalid("wait", wait, "a whole number of seconds")}
 
-        def run(state):
+        def run(state: str) -> Dict[str, Any]:
             self._task.args["state"] = state
             return super(ActionModule, self)._run_module(tmp, task_vars)
 
@@ -45,10 +46,10 @@ class ActionModule(SiteActionModule):
             self._wait(run, wait_s, task_vars["inventory_hostname"])
         ended = run("absent")
         told = ended if "nodes" in submitted else submitted
-        result = {key: submitted[key] for key in ("changed", "diff") if key in submitted}
+        result: Dict[str, Any] = {key: submitted[key] for key in ("changed", "diff") if key in submitted}
         return {"changed": False, **result, "nodes": ended.get("nodes", {}), "msg": failure_message(told)}
 
-    def _wait(self, run, wait_s, host):
+    def _wait(self, run: Callable[[str], Dict[str, Any]], wait_s: int, host: str) -> None:
         """Read the reports until all have arrived, at most wait_s seconds."""
         deadline = time.monotonic() + wait_s
         shown, result = None, run("read")

@@ -8,7 +8,7 @@ The task is delegated to the central manager, from which the list of tarballs an
 
 import base64
 import os
-from typing import Any, Dict
+from typing import Any, Dict, List, Optional, Tuple
 
 from ansible.errors import AnsibleError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import gateway_catalogue, gateway_tarball
@@ -59,7 +59,7 @@ class ActionModule(ControllerActionModule):
         "machine": {"type": "str"},
     }
 
-    def _run(self, options, task_vars):
+    def _run(self, options: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         result: Dict[str, Any] = {
             "error": "",
             "missing": [],
@@ -81,7 +81,7 @@ class ActionModule(ControllerActionModule):
             result["error"] = str(error)
         return result
 
-    def _collected(self, options, site, task_vars):
+    def _collected(self, options: Dict[str, Any], site: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         """Return what is installed. Raises InputError."""
         manager, tarball_dir = _central_manager(task_vars)
         is_token, supplied = site["glidein_credential"] == "token", site["glidein_tarball_file"]
@@ -116,7 +116,7 @@ class ActionModule(ControllerActionModule):
             found["fetched"] = [dict(one, src=os.path.join(tarball_dir, one["file"])) for one in fetched]
         return found
 
-    def _of_gateway(self, options, task_vars):
+    def _of_gateway(self, options: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         """Return what the role gateway installs. Raises InputError."""
         variables = TaskVariables(self._templar, task_vars)
         site = settings(variables, *GATEWAY_VARIABLES)
@@ -145,7 +145,7 @@ class ActionModule(ControllerActionModule):
                 found["catalogue"] = gateway_catalogue(entries)
         return found
 
-    def _variables(self, task_vars):
+    def _variables(self, task_vars: Dict[str, Any]) -> Dict[str, Any]:
         """Return the host's variables with their defaults. Raises InputError."""
         site = settings(TaskVariables(self._templar, task_vars), *VARIABLES)
         if site["glidein_tarball_url"] and site["glidein_credential"] != "token":
@@ -156,7 +156,9 @@ class ActionModule(ControllerActionModule):
             )
         return site
 
-    def _central_files(self, paths, manager, playbook, task_vars):
+    def _central_files(
+        self, paths: List[str], manager: Optional[str], playbook: str, task_vars: Dict[str, Any]
+    ) -> Tuple[Dict[str, str], List[str]]:
         """Return ({path: content}, missing paths) of files of the central manager, which the playbook makes.
 
         In check mode before the first run of the playbook, files are missing. Otherwise that raises InputError.
@@ -174,7 +176,7 @@ class ActionModule(ControllerActionModule):
             )
         return contents, missing
 
-    def _supplied_token(self, path):
+    def _supplied_token(self, path: str) -> str:
         """Return the token in a file of the controller, which Ansible Vault may have encrypted. Raises InputError."""
         try:
             decrypted = self._loader.get_real_file(os.path.expanduser(path))
@@ -187,7 +189,7 @@ class ActionModule(ControllerActionModule):
             self._loader.cleanup_tmp_file(decrypted)
 
 
-def _central_manager(task_vars):
+def _central_manager(task_vars: Dict[str, Any]) -> Tuple[Optional[str], str]:
     """Return (the pool's central manager, or None; its directory of tarballs and tokens)."""
     manager = (task_vars["groups"].get("glidein_central_manager") or [None])[0]
     variables = task_vars["hostvars"][manager] if manager else {}
@@ -195,7 +197,7 @@ def _central_manager(task_vars):
     return manager, read_variables(manager, variables, "tarball_dir")[0] or "/var/lib/glidein-ops"
 
 
-def _supplied_list(path, tarball):
+def _supplied_list(path: str, tarball: str) -> str:
     """Return the list of the tarball that was made of the supplied one. Raises InputError."""
     if not os.path.isfile(path):
         raise InputError(

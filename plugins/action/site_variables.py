@@ -6,7 +6,7 @@
 import difflib
 import os
 import re
-from typing import Any, Dict
+from typing import Any, Dict, List, Optional
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profiles import load_profile
@@ -48,13 +48,13 @@ class ActionModule(ControllerActionModule):
         "is_new": {"type": "bool", "default": False},
     }
 
-    def _run(self, options, task_vars):
+    def _run(self, options: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         try:
             return self._proposed(options, task_vars)
         except OSError as error:
             raise InputError(f"{options['path']} cannot be read or written: {error.strerror}") from error
 
-    def _proposed(self, options, task_vars):
+    def _proposed(self, options: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         """Return the proposal, and write it to the file if that is wanted. Raises InputError, OSError."""
         host = task_vars["inventory_hostname"]
         facts = options["facts"]
@@ -90,13 +90,13 @@ class ActionModule(ControllerActionModule):
         return result
 
     @staticmethod
-    def _misnamed(hostvars, host):
+    def _misnamed(hostvars: Any, host: str) -> List[str]:
         """Return an error for each unknown variable and each unquoted name of the host."""
         variables = hostvars[host]
         entries = read_variable(variables, "glidein_entries")[0]
         return [*unknown_of_host(hostvars, host, variables), *unquoted_names(variables, entries)]
 
-    def _current(self, task_vars, file):
+    def _current(self, task_vars: Dict[str, Any], file: Optional[VariablesFile]) -> Dict[str, Any]:
         """Return the host's variables of _COMPARED: those of the inventory, otherwise those of the existing file."""
         raw = {name: task_vars[name] for name in _COMPARED if task_vars.get(name) is not None}
         try:
@@ -111,7 +111,7 @@ class ActionModule(ControllerActionModule):
             self._display.warning(f"glidein_entries cannot be read, and are not compared with the facts ({kind})")
             return {}
 
-    def _write(self, result, file, text, force):
+    def _write(self, result: Dict[str, Any], file: Optional[VariablesFile], text: str, force: bool) -> str:
         """Write the file if that is wanted. Return a sentence about it."""
         result.update(changed=False, difference=[])
         if file is None:
@@ -131,16 +131,16 @@ class ActionModule(ControllerActionModule):
         lines = difflib.unified_diff(before.splitlines(), after.splitlines(), *headers, n=2, lineterm="")
         result["difference"] = list(lines) if file.exists else []
         if file.exists and not force:
-            return f"{_short(file.other) if file.content is None else path} exists and is not changed."
+            return f"{_short(file.other or file.path) if file.content is None else path} exists and is not changed."
         copy = file.write(whole or text, self._task.check_mode)
         result["changed"] = True
         verb = "would be written" if self._task.check_mode else "was written"
-        backup = f" Copy of the earlier file: {_short(copy)}" if file.exists else ""
+        backup = f" Copy of the earlier file: {_short(copy)}" if copy else ""
         lost = ". The earlier file is encrypted or invalid: only the copy has its other variables"
         return f"{path} {verb}.{backup}{lost if whole is None else ''}"
 
 
-def _short(path):
+def _short(path: str) -> str:
     """Return a path relative to the current directory, if it is below that."""
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative

@@ -8,6 +8,7 @@ import fcntl
 import os
 import shlex
 import time
+from typing import Any, Dict, Iterator, List, Optional
 
 from ansible.errors import AnsiblePromptInterrupt, AnsiblePromptNoninteractive
 from ansible.module_utils.basic import missing_required_lib
@@ -21,9 +22,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
     ASK,
     TOTP,
+    Answer,
     Conversation,
     LoginError,
     NoTerminalError,
+    Prompt,
     Rule,
     without_secrets,
 )
@@ -62,9 +65,9 @@ class ActionModule(ControllerActionModule):
     }
     _requires_connection = False
 
-    def _run(self, options, task_vars):
+    def _run(self, options: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         self.options = options
-        self.host = (task_vars or {}).get("inventory_hostname") or self._task.delegate_to
+        self.host = task_vars.get("inventory_hostname") or self._task.delegate_to
         self.login = self._login()
         directory = os.path.dirname(self.login.control_path)
         if os.path.lexists(directory):
@@ -72,12 +75,12 @@ class ActionModule(ControllerActionModule):
             master.private_directory(directory)
         return {"present": self._present, "absent": self._absent, "checked": self._checked}[options["state"]]()
 
-    def _failure(self, error):
+    def _failure(self, error: GlideinError) -> Dict[str, Any]:
         return without_secrets(super()._failure(error), [option.get("secret") for option in self.options["prompts"]])
 
     # -- states ---------------------------------------------------------------------------------------------
 
-    def _present(self):
+    def _present(self) -> Dict[str, Any]:
         prompts = enumerate(self.options["prompts"])
         rules = [Rule.from_option(option, f"prompts[{number}]") for number, option in prompts]
         seeds = [rule.secret for rule in rules if rule.answer == TOTP and rule.secret]
@@ -97,10 +100,10 @@ class ActionModule(ControllerActionModule):
                     self._open(rules)
         return dict(self._status(True, record.read(self.login.control_path)), changed=changed)
 
-    def _is_usable(self):
+    def _is_usable(self) -> bool:
         return master.is_live(self.login) and master.carries(self.login)
 
-    def _open(self, rules):
+    def _open(self, rules: List[Rule]) -> None:
         path = self.login.control_path
         known = record.read(path)
         if known["refused"]:
@@ -125,7 +128,7 @@ class ActionModule(ControllerActionModule):
             )
         record.write(path, record.opened(int(time.time())))
 
-    def _absent(self):
+    def _absent(self) -> Dict[str, Any]:
         live = master.is_live(self.login)
         if live and not self._task.check_mode:
             with self._alone():
@@ -135,7 +138,7 @@ class ActionModule(ControllerActionModule):
                 record.write(path, record.lost(record.read(path), int(time.time()), told=True))
         return dict(self._status(False, self._updated_record(False)), changed=live)
 
-    def _checked(self):
+    def _checked(self) -> Dict[str, Any]:
         live = master.is_live(self.login)
         known = self._updated_record(live)
         status = self._status(live, known)
@@ -152,7 +155,7 @@ class ActionModule(ControllerActionModule):
             self._notify(known["lost"], status["msg"])
         return status
 
-    def _notify(self, lost, message):
+    def _notify(self, lost: Optional[int], message: str) -> None:
         path, site = self.login.control_path, self.options["site"] or self.host
         notice = {"text": f"{site}: {message}", "site": site, "host": self.host, "login_needed_since": lost}
         try:
@@ -162,10 +165,10 @@ class ActionModule(ControllerActionModule):
         else:
             record.write(path, record.notified(record.read(path), lost))
 
-    def _updated_record(self, live):
+    def _updated_record(self, live: bool) -> record.Record:
         return record.checked(record.read(self.login.control_path), live, int(time.time()))
 
-    def _status(self, live, known):
+    def _status(self, live: bool, known: record.Record) -> Dict[str, Any]:
         """Return the result of the task: the state of the session."""
         since = known["opened"] if live else known["lost"]
         if live:
@@ -181,7 +184,7 @@ class ActionModule(ControllerActionModule):
 
     # -- connection ----------------------------------------------------------------------------------------
 
-    def _login(self):
+    def _login(self) -> master.Login:
         """Return the Login of this host, as Ansible's own connection plugin would reach it."""
         connection = self._connection
         if not connection.has_option("ssh_args"):
@@ -211,7 +214,7 @@ class ActionModule(ControllerActionModule):
         )
 
     @contextlib.contextmanager
-    def _alone(self):
+    def _alone(self) -> Iterator[None]:
         """Lock the session, so that no other process opens or closes it meanwhile."""
         with open(self.login.control_path + ".lock", "w") as handle:
             os.chmod(handle.name, 0o600)
@@ -223,7 +226,7 @@ class ActionModule(ControllerActionModule):
 
     # -- answers ----------------------------------------------------------------------------------------------
 
-    def _answer(self, prompt, decision, before):
+    def _answer(self, prompt: Prompt, decision: Answer, before: str) -> str:
         if decision.answer == TOTP:
             return codes.code(decision.secret, os.path.dirname(self.login.control_path))
         if decision.answer != ASK:
@@ -233,7 +236,7 @@ class ActionModule(ControllerActionModule):
         except NoTerminalError as error:
             raise LoginError(f"{prompt}: no stored answer, and {error}") from error
 
-    def _ask(self, text, hidden):
+    def _ask(self, text: str, hidden: bool) -> str:
         """Return the answer that the person at the terminal types. Raises NoTerminalError, LoginError."""
         seconds = LOGIN_TIMEOUT_S
         started = time.monotonic()
@@ -248,7 +251,7 @@ class ActionModule(ControllerActionModule):
             raise LoginError(f"no answer within {seconds} s")
         return typed.decode("utf-8", "surrogateescape") if isinstance(typed, bytes) else str(typed)
 
-    def _person_agrees(self, refused):
+    def _person_agrees(self, refused: float) -> None:
         """Ask the person at the terminal to confirm that stored answers which failed are sent again.
 
         A schedule must not send them again: repeated failures can lock the account.
@@ -265,5 +268,5 @@ class ActionModule(ControllerActionModule):
                 "does not send them again; correct them, and run glidein.ops.login at a terminal"
             ) from error
 
-    def _notice(self, text):
+    def _notice(self, text: str) -> None:
         display.display(f"[{self.host}] {text}")

@@ -17,6 +17,7 @@ requirements:
 """
 
 import os
+from typing import Any, Dict, List
 
 from ansible.plugins.callback import CallbackBase
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_lock import is_refused
@@ -31,19 +32,19 @@ class CallbackModule(CallbackBase):
     CALLBACK_NAME = "glidein.ops.play_outcome"
     CALLBACK_NEEDS_ENABLED = True
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._failed = []
+        self._failed: List[Dict[str, str]] = []
 
-    def v2_runner_on_failed(self, result, ignore_errors=False):
+    def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         if not ignore_errors:
             self._add(result)
 
-    def v2_runner_on_unreachable(self, result):
+    def v2_runner_on_unreachable(self, result: Any) -> None:
         if not result._task.ignore_unreachable:
             self._add(result)
 
-    def v2_playbook_on_stats(self, stats):
+    def v2_playbook_on_stats(self, stats: Any) -> None:
         if is_refused():
             return
         # Of cycle_report, which is for no single host.
@@ -51,7 +52,7 @@ class CallbackModule(CallbackBase):
         # The command `run` replaces the status of a failure by that of ansible-playbook.
         Run(dict(os.environ)).end(2 if self._failed else 0, self._failed, cycle)
 
-    def _add(self, result):
+    def _add(self, result: Any) -> None:
         found = result._result
         text = found.get("msg") or found.get("censored") or found.get("stderr") or "failed"
         self._failed.append({"host": result._host.get_name(), "task": result._task.get_name(), "msg": str(text)})

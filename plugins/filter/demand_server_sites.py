@@ -18,11 +18,13 @@ extends_documentation_fragment:
 positional: hosts
 """
 
+from typing import Any, Callable, Dict
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import demand_server_sites
 
 
 class FilterModule:
     """The filter of this file's name."""
 
-    def filters(self):
+    def filters(self) -> Dict[str, Callable[..., Any]]:
         return {"demand_server_sites": demand_server_sites}

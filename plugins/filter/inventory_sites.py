@@ -16,11 +16,13 @@ extends_documentation_fragment:
 positional: hosts
 """
 
+from typing import Any, Callable, Dict
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import inventory_sites
 
 
 class FilterModule:
     """The filter of this file's name."""
 
-    def filters(self):
+    def filters(self) -> Dict[str, Callable[..., Any]]:
         return {"inventory_sites": inventory_sites}

@@ -19,11 +19,13 @@ options:
 positional: analysis
 """
 
+from typing import Any, Callable, Dict, List
+
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import job_explanation
 
 
-def explanation(planned, analysis):
+def explanation(planned: Dict[str, Any], analysis: Dict[str, Any]) -> List[str]:
     """Return the lines that explain why the job of a plan waits."""
     return job_explanation(planned["job"], Demand(**planned["demand"]), Plan.of(planned["plan"]), analysis)
 
@@ -31,5 +33,5 @@ def explanation(planned, analysis):
 class FilterModule:
     """The filter of this file's name."""
 
-    def filters(self):
+    def filters(self) -> Dict[str, Callable[..., Any]]:
         return {"job_explanation": explanation}

@@ -23,11 +23,13 @@ options:
     default: ""
 """
 
+from typing import Any, Callable, Dict
+
 from ansible.errors import AnsibleFilterError
 from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
 
 
-def seconds(value, minimum=0, variable=""):
+def seconds(value: Any, minimum: int = 0, variable: str = "") -> int:
     """Return a duration in seconds. Raises AnsibleFilterError, which names the variable and lists the allowed forms."""
     found = parse_duration(value)
     if found is None or found < minimum:
@@ -40,5 +42,5 @@ def seconds(value, minimum=0, variable=""):
 class FilterModule:
     """The filter of this file's name."""
 
-    def filters(self):
+    def filters(self) -> Dict[str, Callable[..., Any]]:
         return {"seconds": seconds}

@@ -31,13 +31,22 @@ extends_documentation_fragment:
 positional: hosts, with_all, with_any, without, strict
 """
 
+from typing import Any, Callable, Dict, List, Optional
+
 from ansible.utils.display import Display
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import select_hosts
 
 display = Display()
 
 
-def selected(hostvars, hosts, with_all=None, with_any=None, without=None, strict=False):
+def selected(
+    hostvars: Any,
+    hosts: List[str],
+    with_all: Optional[List[str]] = None,
+    with_any: Optional[List[str]] = None,
+    without: Optional[List[str]] = None,
+    strict: bool = False,
+) -> List[str]:
     """Return the hosts with these variables. Raises InputError for a variable that cannot be read if strict is true."""
     return select_hosts(hostvars, hosts, with_all, with_any, without, None if strict else display.warning)
 
@@ -45,5 +54,5 @@ def selected(hostvars, hosts, with_all=None, with_any=None, without=None, strict
 class FilterModule:
     """The filter of this file's name."""
 
-    def filters(self):
+    def filters(self) -> Dict[str, Callable[..., Any]]:
         return {"select_hosts": selected}

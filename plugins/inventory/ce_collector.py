@@ -101,7 +101,7 @@ keyed_groups:
     prefix: vo
 """
 
-from typing import List
+from typing import Any, Dict, List, Tuple
 
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
@@ -131,10 +131,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     NAME = "glidein.ops.ce_collector"
 
-    def verify_file(self, path):
+    def verify_file(self, path: str) -> bool:
         return super().verify_file(path) and path.endswith(("ce_collector.yml", "ce_collector.yaml"))
 
-    def parse(self, inventory, loader, path, cache=True):
+    def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
         try:
@@ -149,7 +149,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         for host, site in built["hosts"].items():
             self._add(host, site)
 
-    def _collectors(self):
+    def _collectors(self) -> List[str]:
         """Return the collectors as HOST:PORT, each once. Raises InputError."""
         collectors, problems = [], []
         for number, collector in enumerate(self.get_option("collectors") or []):
@@ -164,7 +164,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             raise InputError(problems)
         return list(dict.fromkeys(collectors))
 
-    def _filters(self):
+    def _filters(self) -> Tuple[Dict[str, Any], Dict[str, int]]:
         """Return the filters and defaults of ce_catalogue.build. Raises InputError."""
         problems: List[str] = []
         checked = _OPTIONS.check(problems, "", {name: self.get_option(name) for name in _OPTIONS.options})
@@ -175,7 +175,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         defaults = {"walltime_s": checked["walltime"], "disk_per_core_mb": checked["disk_per_core_mb"]}
         return dict(filters, min_walltime_s=checked["min_walltime"]), defaults
 
-    def _answers(self, collectors, path, may_read_cache):
+    def _answers(self, collectors: List[str], path: str, may_read_cache: bool) -> Dict[str, List[Any]]:
         """Return {collector: records}, cached or new. Raises GlideinError if no collector has records.
 
         may_read_cache: False if the user has asked for a new answer. Only answers are cached: a collector that did not
@@ -197,7 +197,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self._cache[self.get_cache_key(path)] = answers
         return {name: answers[name] for name in collectors if name in answers}
 
-    def _cached(self, path):
+    def _cached(self, path: str) -> Dict[str, List[Any]]:
         """Return the cached {collector: records}."""
         if not self.get_option("cache"):
             return {}
@@ -207,7 +207,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             return {}
         return found if isinstance(found, dict) else {}
 
-    def _add(self, host, site):
+    def _add(self, host: str, site: Dict[str, Any]) -> None:
         """Add a host with its groups and variables to the inventory."""
         known = self.inventory.get_host(host)
         if host in self.inventory.groups or (known and GROUP not in [group.name for group in known.get_groups()]):

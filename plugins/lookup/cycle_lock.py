@@ -30,6 +30,7 @@ _raw:
 """
 
 import os
+from typing import Any, Dict, List, Optional
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
@@ -43,7 +44,7 @@ display = Display()
 class LookupModule(LookupBase):
     """The lookup of this file's name."""
 
-    def run(self, terms, variables=None, **kwargs):
+    def run(self, terms: List[str], variables: Optional[Dict[str, Any]] = None, **kwargs: Any) -> List[bool]:
         self.set_options(var_options=variables, direct=kwargs)
         sources = (variables or {}).get("ansible_inventory_sources") or []
         paths = [os.path.realpath(os.path.expanduser(term)) for term in terms if term]

@@ -34,6 +34,7 @@ _raw:
 
 import os
 import shlex
+from typing import Any, Dict, List, Optional
 
 from ansible.plugins.lookup import LookupBase
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.master import (
@@ -46,11 +47,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
 class LookupModule(LookupBase):
     """The lookup of this file's name."""
 
-    def run(self, terms, variables=None, **kwargs):
+    def run(self, terms: List[str], variables: Optional[Dict[str, Any]] = None, **kwargs: Any) -> List[str]:
         variables = variables or {}
         self.set_options(var_options=variables, direct=kwargs)
 
-        def value(*names):
+        def value(*names: str) -> Any:
             """Return the value of the first of these variables that is defined."""
             found = next((variables[name] for name in names if name in variables), None)
             return self._templar.template(found) if found is not None else None

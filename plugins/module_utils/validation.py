@@ -180,7 +180,8 @@ class Spec:
     """The options of one mapping.
 
     options: {name: {"type": Type, "required": whether it must be given, "default": value, "options": the Spec of its
-    value, which is a mapping}}, as the argument spec of a module.
+    value, which is a mapping}}, as the argument spec of a module. "variable": the variable of the inventory from which
+    the option comes; errors name it instead of the path.
     """
 
     def __init__(self, options):
@@ -202,11 +203,12 @@ class Spec:
             return dict.fromkeys(self.options)
         given = {key: option for key, option in (value or {}).items() if option is not None}
         problems += [unknown_key(variable, key, list(self.options)) for key in value or {} if key not in self.options]
-        return {name: self._value(problems, path(variable, name), name, given) for name in self.options}
+        return {name: self._value(problems, variable, name, given) for name in self.options}
 
-    def _value(self, problems, where, name, given):
+    def _value(self, problems, variable, name, given):
         """Return the value of an option in its normal form, or its default."""
         option = self.options[name]
+        where = option.get("variable") or path(variable, name)
         value = given.get(name, option.get("default"))
         if name not in given and option.get("required"):
             problems.append(missing(where, option["type"].expected))

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Actions that run on the controller: their options, the variables of their task, and their errors."""
 
-from typing import Any, ClassVar, Dict
+from typing import Any, ClassVar, Dict, Optional
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
@@ -14,19 +14,19 @@ class ControllerActionModule(ActionBase):
 
     ARGUMENT_SPEC: ClassVar[Dict[str, Any]] = {}
 
-    def run(self, tmp=None, task_vars=None):
+    def run(self, tmp: Any = None, task_vars: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
         result = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(self.ARGUMENT_SPEC)
         try:
-            return {**result, "changed": False, **self._run(options, task_vars)}
+            return {**result, "changed": False, **self._run(options, task_vars or {})}
         except GlideinError as error:
             return {**result, "changed": False, **self._failure(error)}
 
-    def _run(self, options, task_vars):
+    def _run(self, options: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         """Return the result of the task. Raises GlideinError."""
         raise NotImplementedError
 
-    def _failure(self, error):
+    def _failure(self, error: GlideinError) -> Dict[str, Any]:
         """Return the result of a task that failed with this error."""
         # With the line break at the end, Ansible prints the message without quoting and folding it.
         text = "\n".join([*error.problems, ""]) if isinstance(error, InputError) else str(error)
@@ -36,7 +36,7 @@ class ControllerActionModule(ActionBase):
 class TaskVariables:
     """The variables of a task, which include those of its role. They are templated when they are read."""
 
-    def __init__(self, templar: Any, task_vars: dict) -> None:
+    def __init__(self, templar: Any, task_vars: Dict[str, Any]) -> None:
         self.templar = templar
         self.task_vars = task_vars
 

@@ -13,12 +13,12 @@ _READ_FILE = re.compile(
 )
 
 
-def node_report_script():
+def node_report_script() -> str:
     """Return the text of node_report.sh with the contents of the files that it reads, in the places of these lines."""
     text = _READ_FILE.sub(lambda match: _read(os.path.join(FILES, "glidein", match.group("path"))), _read(SCRIPT))
     return text + "\n"
 
 
-def _read(path):
+def _read(path: str) -> str:
     with open(path, encoding="utf-8") as handle:
         return handle.read().rstrip("\n")

@@ -6,15 +6,18 @@
 import re
 import subprocess
 import traceback
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 from ansible.module_utils.ansible_release import __version__ as ansible_version
 from ansible.plugins.action.normal import ActionModule as NormalActionModule
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import PREFIX, value_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
+    PREFIX,
+    scheduler_options,
+    value_of,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import TaskVariables
 
 # The oldest Python of a login node that each ansible-core supports; later ones than these support no older Python.
@@ -31,7 +34,7 @@ class LoginNodeActionModule(NormalActionModule):
 
     _timed_out = False
 
-    def run(self, tmp=None, task_vars=None):
+    def run(self, tmp: Any = None, task_vars: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
         try:
             return super().run(tmp, task_vars)
         # Ansible raises the end of the time limit past all handlers of Exception.
@@ -42,12 +45,12 @@ class LoginNodeActionModule(NormalActionModule):
             _kill_processes(error)
         return {"failed": True, "changed": False, "timed_out": True, "msg": self._timeout_message()}
 
-    def cleanup(self, force=False):
+    def cleanup(self, force: bool = False) -> None:
         # The removal of temporary files has no time limit.
         if not self._timed_out:
             super().cleanup(force)
 
-    def _timeout_message(self):
+    def _timeout_message(self) -> str:
         """Return the error message of a task that reached its time limit."""
         return (
             f"the login node did not return a result within {self._task.timeout} s (glidein_site_timeout): the node, "
@@ -55,7 +58,7 @@ class LoginNodeActionModule(NormalActionModule):
         )
 
 
-def _kill_processes(error):
+def _kill_processes(error: BaseException) -> None:
     """Kill the processes that the interrupted functions have started. Without this, a hung ssh would remain."""
     for frame, _line in traceback.walk_tb(error.__traceback__):
         for value in list(frame.f_locals.values()):
@@ -70,9 +73,10 @@ class SiteActionModule(LoginNodeActionModule):
     controller/variables.py names the modules of each variable.
     """
 
-    def run(self, tmp=None, task_vars=None):
+    def run(self, tmp: Any = None, task_vars: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+        task_vars = task_vars or {}
         try:
-            self._task.args = self._options(task_vars or {})
+            self._task.args = self._options(task_vars)
         except InputError as error:
             return {"failed": True, "changed": False, "msg": str(error)}
         result = self._run_module(tmp, task_vars)
@@ -80,11 +84,11 @@ class SiteActionModule(LoginNodeActionModule):
             result["msg"] = failure_message(result)
         return result
 
-    def _run_module(self, tmp, task_vars):
+    def _run_module(self, tmp: Any, task_vars: Dict[str, Any]) -> Dict[str, Any]:
         """Run the module; return its result."""
         return super().run(tmp, task_vars)
 
-    def _options(self, task_vars):
+    def _options(self, task_vars: Dict[str, Any]) -> Dict[str, Any]:
         """Return the module's options. Raises InputError."""
         variables = TaskVariables(self._templar, task_vars)
         host = task_vars.get("inventory_hostname")
@@ -97,11 +101,7 @@ class SiteActionModule(LoginNodeActionModule):
             if value is not None:
                 options[option] = value
         options.update(self._task.args)
-        more = with_variables(
-            options.get("scheduler"),
-            options.get("scheduler_options"),
-            lambda name: value_of(variables, name),
-        )
+        more = scheduler_options(variables, options.get("scheduler"), options.get("scheduler_options"))
         if more:
             options["scheduler_options"] = more
         for name in names:

@@ -11,7 +11,6 @@ import os
 
 from ansible_collections.glidein.ops.plugins.module_utils.command import DEFAULT_TIMEOUT_S, Runner, clean_environment
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import named_by_variable
 from ansible_collections.glidein.ops.plugins.module_utils.validation import (
     ANYTHING,
     ARGUMENT_LIST,
@@ -134,5 +133,5 @@ def _checked_options(kind, options):
         expected = f"false with {kind.name}, whose arrays do not need it: remove it"
         problems.append(invalid(f"{_OPTIONS}.rerunnable_arrays", True, expected))
     if problems:
-        raise InputError(named_by_variable(kind.name, problems, _OPTIONS))
+        raise InputError(problems)
     return result

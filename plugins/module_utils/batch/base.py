@@ -85,7 +85,8 @@ class Scheduler(abc.ABC):
     name = ""
     # Command name -> default argument list. glidein_scheduler_options.commands overrides them.
     commands = {}
-    # Further keys of glidein_scheduler_options, as an argument spec.
+    # Further keys of glidein_scheduler_options, as options of a Spec. An option that an inventory sets for one host or
+    # for a group of hosts needs a `variable`: a key of a mapping cannot be set so.
     more_options = {}
     # The keys of the commands that submit jobs, and that remove jobs from the queue.
     submit_command = ""

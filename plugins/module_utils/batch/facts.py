@@ -27,34 +27,22 @@ _RETRY_TIMEOUT_S = 3
 MAX_OUTPUT_BYTES = 32 * 2**20
 _MAX_ERROR_CHARS = 300
 
-# Daemon -> the commands that ask it. "COMMAND OPTION" is a command with this first argument.
-_DAEMONS = {
-    "slurmctld": ("scontrol", "sinfo"),
-    "slurmdbd": ("sacctmgr",),
-    "PBS server": ("qstat", "pbsnodes"),
-    "qmaster": ("qconf", "qhost"),
-    "LIM": ("lsid", "lshosts"),
-    "mbatchd": ("bqueues", "bhosts", "bmgroup", "bparams", "busers"),
-    "collector": ("condor_status",),
-    "schedd": ("condor_config_val -schedd",),
-    "negotiator": ("condor_config_val -negotiator",),
-}
-_DAEMON_OF = {command: daemon for daemon, commands in _DAEMONS.items() for command in commands}
-
 
 class Reader:
     """Runs commands in `environment`, and records what could not be read in `gaps`: [{"what", "command", "error"}]."""
 
-    def __init__(self, environment, commands, timeout_s=120, command_timeout_s=COMMAND_TIMEOUT_S):
+    def __init__(self, environment, commands, timeout_s=120, command_timeout_s=COMMAND_TIMEOUT_S, daemons=None):
         """environment: of the commands; commands: {name: argument list to run instead}; timeout_s: for all together.
 
         command_timeout_s: of each command, which never gets more than a third of the time that is left.
+        daemons: {command: the daemon that it asks}. "COMMAND OPTION" is a command with this first argument.
         """
         self.gaps = []
         self.environment = environment
         self._commands = commands
         self._deadline = time.monotonic() + timeout_s
         self._command_timeout_s = command_timeout_s
+        self._daemons = daemons or {}
         self._timeouts = {}  # daemon -> the number of its commands that timed out
 
     def read(self, what, argv, parse, default=None, is_gap=True):
@@ -63,7 +51,7 @@ class Reader:
         parse raises OutputError if it does not understand the text. With any failure, the result is `default`.
         is_gap: whether a failure is recorded.
         """
-        daemon = _DAEMON_OF.get(" ".join(argv[:2])) or _DAEMON_OF.get(argv[0])
+        daemon = self._daemons.get(" ".join(argv[:2])) or self._daemons.get(argv[0])
         argv = list(self._commands.get(argv[0], argv[:1])) + list(argv[1:])
         try:
             return parse(Runner(self.environment, self._limit_s(daemon), MAX_OUTPUT_BYTES).run(argv))
@@ -257,43 +245,44 @@ def largest(values):
 
 
 def _slurm():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.facts import read
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts
 
-    return read
+    return facts
 
 
 def _pbspro():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro.facts import read
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts
 
-    return read
+    return facts
 
 
 def _torque():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.torque.facts import read
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts
 
-    return read
+    return facts
 
 
 def _sge():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.facts import read
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts
 
-    return read
+    return facts
 
 
 def _lsf():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf.facts import read
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts
 
-    return read
+    return facts
 
 
 def _htcondor():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.facts import read
+    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts
 
-    return read
+    return facts
 
 
-# glidein_scheduler -> function that imports and returns the batch system's read(reader, user). This returns the facts,
-# with the keys of no_facts. reader: Reader, whose gaps name what could not be read; user: whose accounts count.
+# glidein_scheduler -> function that imports and returns the batch system's facts.py. This has DAEMONS, for the Reader,
+# and read(reader, user), which returns the facts with the keys of no_facts. reader: its gaps name what could not be
+# read; user: whose accounts count.
 READERS = {
     "slurm": _slurm,
     "pbspro": _pbspro,

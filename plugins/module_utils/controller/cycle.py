@@ -76,7 +76,7 @@ class Lease(NamedTuple):
     not_leased: Dict[str, int] = {}  # {reason: jobs} that get no glideins because they were not leased
 
 
-def plan_settings(variables: Any) -> tuple:
+def plan_settings(variables: Any) -> Tuple[Dict[str, Any], List[str]]:
     """Return (variables of PLAN in their normal form, errors). variables: of one host."""
     values, problems = checked(variables, *PLAN)
     for name, spec in SPECS.items():
@@ -98,7 +98,7 @@ class Server:
         self.deployment = values["glidein_deployment"]
 
 
-def read_job(variables: Any, tokens: dict, job: str) -> dict:
+def read_job(variables: Any, tokens: Dict[str, str], job: str) -> Dict[str, Any]:
     """Return the demand server's reply about a job. Raises GlideinError."""
 
     def read(client: DemandClient) -> Dict[str, Any]:
@@ -110,7 +110,7 @@ def read_job(variables: Any, tokens: dict, job: str) -> dict:
     return with_first_token(Server(variables).client, tokens.values(), read)
 
 
-def read_demand(variables: Any, sites: dict, tokens: dict) -> Demand:
+def read_demand(variables: Any, sites: Dict[str, Any], tokens: Dict[str, str]) -> Demand:
     """Return the Demand for these sites, {host: definition}."""
     known = [site["site"] for site in sites.values() if site["queue"]]
     # A site whose queue is unknown is not named and keeps its leases: its glideins may still start. Neither are sites
@@ -128,7 +128,9 @@ def read_demand(variables: Any, sites: dict, tokens: dict) -> Demand:
     return Demand(demand or {}, supply or {})
 
 
-def plan_sites(variables: Any, sites: dict, demand: dict, supply: dict, explain: Optional[str] = None) -> Plan:
+def plan_sites(
+    variables: Any, sites: Dict[str, Any], demand: Dict[str, Any], supply: Dict[str, Any], explain: Optional[str] = None
+) -> Plan:
     """Return the Plan.
 
     sites: {host: definition}; demand, supply: of the demand server; explain: id of a demand group.
@@ -153,7 +155,7 @@ def plan_sites(variables: Any, sites: dict, demand: dict, supply: dict, explain:
     return Plan(plan.pop("plan"), **plan, as_of=now_s, errors=errors)
 
 
-def lease_jobs(variables: Any, plan: Plan, tokens: dict) -> Tuple[Plan, Lease]:
+def lease_jobs(variables: Any, plan: Plan, tokens: Dict[str, str]) -> Tuple[Plan, Lease]:
     """Request the leases of a plan, site by site; return the plan without the glideins whose jobs were not granted.
 
     tokens: {site: token}; a site without a token requests none. A site whose request failed orders nothing new: another
@@ -191,7 +193,7 @@ def _jobs_not_leased(
     return jobs
 
 
-def orders(sites: dict, items: Sequence[PlanItem], supply: dict) -> dict:
+def orders(sites: Dict[str, Any], items: Sequence[PlanItem], supply: Dict[str, Any]) -> Dict[str, Any]:
     """Return {host: {"plan", "summaries_since"}}: the options of the module glideins at sites where it has work.
 
     sites: {host: definition} of sites_of_play; items: PlanItems that the leases left; supply: of the demand server.
@@ -207,7 +209,7 @@ def orders(sites: dict, items: Sequence[PlanItem], supply: dict) -> dict:
     return found
 
 
-def _has_upkeep(site: dict, queue: dict, summaries_since: float, now_s: float) -> bool:
+def _has_upkeep(site: Dict[str, Any], queue: Dict[str, Any], summaries_since: float, now_s: float) -> bool:
     """Return whether the module glideins has work at a site beside its plan, or would report missing files or tokens.
 
     Its options were checked by sites_of_play.
@@ -228,7 +230,7 @@ def _has_upkeep(site: dict, queue: dict, summaries_since: float, now_s: float) -
     )
 
 
-def send_reports(variables: Any, reports: list, tokens: dict) -> list:
+def send_reports(variables: Any, reports: List[Dict[str, Any]], tokens: Dict[str, str]) -> List[Dict[str, str]]:
     """Send the reports, [{"site", "report"}], each with its site's token; return the failures, [{"site", "error"}].
 
     Sites without a token are not reported. Raises InputError.

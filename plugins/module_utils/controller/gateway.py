@@ -37,7 +37,7 @@ def gateway_tarball(text: str, platforms: List[str], machine: Optional[str]) -> 
     raise InputError(f"glidein_tarballs: {known}; add a platform for {machine}, the login node's architecture")
 
 
-def gateway_catalogue(entries: dict) -> str:
+def gateway_catalogue(entries: Dict[str, Any]) -> str:
     """Return OSG_ResourceCatalog of an HTCondor-CE's ad: a ClassAd expression on one line. Raises InputError.
 
     entries: glidein_entries. Sources: HTCondor-CE 25.0 (info_query.py), and what osg-configure 4.2 writes.
@@ -46,7 +46,7 @@ def gateway_catalogue(entries: dict) -> str:
     return f"{{ {', '.join(map(_ad, items))} }}"
 
 
-def _item(entry: dict) -> dict:
+def _item(entry: Dict[str, Any]) -> Dict[str, Any]:
     """Return the item of an entry: its largest glidein, and the queue that blahp is to request."""
     shape = max(entry["shapes"].values(), key=lambda each: (each["cpus"], each["asked_memory_mb"], each["gpus"]))
     item = {
@@ -65,7 +65,7 @@ def _item(entry: dict) -> dict:
     return item
 
 
-def _ad(attributes: dict) -> str:
+def _ad(attributes: Dict[str, Any]) -> str:
     return f"[ {'; '.join(f'{name} = {value}' for name, value in attributes.items())} ]"
 
 

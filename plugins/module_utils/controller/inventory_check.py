@@ -30,6 +30,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import ut
 from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYTHING, invalid
 
+# A function of the path of a token on the controller that returns its expiry time or None. Raises InputError.
+CredentialExpires = Callable[[str], Optional[int]]
+
 _HOSTS_MOST = 5
 # Those of the plan are checked once.
 _CHECKED = [
@@ -49,12 +52,11 @@ class _Renewal(NamedTuple):
 
 
 def inventory_errors(
-    hostvars: Any, hosts: list, groups: dict, credential_expires: Callable[[str], Optional[int]]
-) -> list:
+    hostvars: Any, hosts: List[str], groups: Dict[str, List[str]], credential_expires: CredentialExpires
+) -> List[str]:
     """Return an error for each invalid variable of the inventory, with the names of the hosts that have it.
 
-    hostvars: Ansible's; hosts: those of the sites; groups: {group: hosts}; credential_expires: a function of the path
-    of a token on the controller, which returns its expiry time or None, or raises InputError. No error quotes a secret.
+    hostvars: Ansible's; hosts: those of the sites; groups: {group: hosts}. No error quotes a secret.
     """
     managers = groups.get("glidein_central_manager", [])
     others = [host for host in [*managers, *groups.get("glidein_demand_server", [])] if host not in hosts]
@@ -75,12 +77,12 @@ def inventory_errors(
     for site in sites:
         entries = entries_of.get(site.name)
         lifetimes = site.lifetime_errors(entries, renewal, credential_expires) if entries else []
-        errors = [*site.errors, error_of.get(site.name), *site.log_errors(bool(entries)), *lifetimes]
-        found += [(site.host, error) for error in errors]
+        of_site = [*site.errors, error_of.get(site.name), *site.log_errors(bool(entries)), *lifetimes]
+        found += [(site.host, error) for error in of_site]
     return _by_error(found)
 
 
-def hosts_without_token(hostvars: Any, hosts: list) -> list:
+def hosts_without_token(hostvars: Any, hosts: List[str]) -> List[str]:
     """Return the hosts of sites that are not revoked and have no token of the demand server."""
     without = []
     for host in hosts:
@@ -98,11 +100,10 @@ class _Site:
     def __init__(self, hostvars: Any, host: str) -> None:
         self.host = host
         self.variables = hostvars[host]
-        self.definition, self.errors = read_site(hostvars, host, self.variables)
+        self.definition, errors = read_site(hostvars, host, self.variables)
         self.name = self.definition["site"]
-        self.errors += [self.definition["error"], site_token(self.variables)[1]]
         values, problems = checked(self.variables, *_CHECKED)
-        self.errors += problems
+        self.errors = [*errors, self.definition["error"], site_token(self.variables)[1], *problems]
         try:
             if values.get("glidein_demand_url") is not None:
                 endpoint(values["glidein_demand_url"])
@@ -115,7 +116,7 @@ class _Site:
         self.wait_s = values.get("glidein_queue_wait")
         self.wait = read_variable(self.variables, "glidein_queue_wait")[0] or VARIABLES["glidein_queue_wait"].default
 
-    def log_errors(self, has_valid_entries: bool) -> list:
+    def log_errors(self, has_valid_entries: bool) -> List[str]:
         """Return why glideins could not upload their logs."""
         if not self.log_s3:
             return []
@@ -127,7 +128,9 @@ class _Site:
             return error.problems
         return []
 
-    def lifetime_errors(self, entries: dict, renewal: Optional[_Renewal], credential_expires: Callable) -> list:
+    def lifetime_errors(
+        self, entries: Dict[str, Any], renewal: Optional[_Renewal], credential_expires: CredentialExpires
+    ) -> List[str]:
         """Return why a token may expire before the glidein that uses it ends. entries: of entries.normalise_site."""
         if self.credential != "token" or self.wait_s is None:
             return []
@@ -144,7 +147,7 @@ class _Site:
         ]
 
 
-def _supplied_token_errors(path: str, needed_s: int, cause: str, credential_expires: Callable) -> list:
+def _supplied_token_errors(path: str, needed_s: int, cause: str, credential_expires: CredentialExpires) -> List[str]:
     """Return why the token in a file of the controller cannot be used for so many seconds."""
     # The role site reports a missing file.
     if not os.path.isfile(path):
@@ -161,7 +164,7 @@ def _supplied_token_errors(path: str, needed_s: int, cause: str, credential_expi
     ]
 
 
-def _renewal(hostvars: Any, manager: str) -> tuple:
+def _renewal(hostvars: Any, manager: str) -> Tuple[Optional[_Renewal], Optional[str]]:
     """Return (_Renewal, error or None)."""
     value, error = read_variable(hostvars[manager], _RENEW_BEFORE)
     if error:
@@ -173,7 +176,7 @@ def _renewal(hostvars: Any, manager: str) -> tuple:
     return _Renewal(manager, value, seconds), None
 
 
-def _by_error(found: list) -> list:
+def _by_error(found: List[Tuple[Optional[str], Optional[str]]]) -> List[str]:
     """Return one line for each error. found: [(host or None, error or None)]."""
     hosts: Dict[str, List[str]] = {}
     for host, error in dict.fromkeys(found):

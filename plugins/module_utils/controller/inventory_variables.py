@@ -12,12 +12,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
 from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQUOTED, Spec, is_unquoted
 
 PREFIX = "glidein_"
+# glidein_scheduler -> {option: variable}. Made once, in Ansible's main process: each task of a host has a process
+# of its own, which would import the batch system again.
+OPTION_VARIABLES = {
+    scheduler: {name: option["variable"] for name, option in load().more_options.items() if "variable" in option}
+    for scheduler, load in SCHEDULERS.items()
+}
 _NAMES = ("glidein_site", "glidein_deployment", "glidein_demand_token")
 _UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z|^'[a-z]+ object' has no attribute '[A-Za-z0-9_]+'\Z")
 # Configuration of HTCondor, in which {{ begins a nested list.
@@ -48,6 +55,16 @@ def value_of(variables: Any, name: str) -> Any:
     if error:
         raise InputError(error)
     return value
+
+
+def scheduler_options(variables: Any, scheduler: Any, options: Any) -> Any:
+    """Return glidein_scheduler_options with the options that have variables of their own, such as glidein_ce.
+
+    variables: hostvars[host]; options: the mapping, or None; its keys have precedence. Raises InputError.
+    """
+    named = {option: value_of(variables, name) for option, name in OPTION_VARIABLES.get(scheduler, {}).items()}
+    given = {option: value for option, value in named.items() if value is not None}
+    return {**given, **(options or {})} if given and isinstance(options or {}, Mapping) else options
 
 
 def settings(variables: Any, *names: str) -> Dict[str, Any]:

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+from typing import Any, Dict, List, Optional
 
 from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import read_or_none, write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
@@ -40,7 +41,7 @@ _METRICS = (
 class Run:
     """The run whose variables GLIDEIN_RUN_... the command `run` has exported."""
 
-    def __init__(self, environ: dict):
+    def __init__(self, environ: Dict[str, str]) -> None:
         self.playbook = environ.get("GLIDEIN_RUN_PLAYBOOK", "")
         self.version = environ.get("GLIDEIN_RUN_VERSION", "")
         self.start_s = int(environ.get("GLIDEIN_RUN_START", 0))
@@ -53,7 +54,7 @@ class Run:
         self.metrics_path = environ.get("GLIDEIN_RUN_METRICS", "")
         self.controller = environ.get("GLIDEIN_RUN_CONTROLLER", "")
 
-    def end(self, status: int, failed: list, cycle: "dict | None") -> dict:
+    def end(self, status: int, failed: List[Dict[str, str]], cycle: Optional[Dict[str, Any]]) -> Dict[str, Any]:
         """Return the record of this run, which ends now. If it is to be recorded, write record and metrics.
 
         status: of ansible-playbook under timeout(1); failed, cycle: as in the record, from the callback play_outcome.
@@ -65,7 +66,9 @@ class Run:
             write_atomically(self.metrics_path, metrics(self.controller, record), 0o644)
         return record
 
-    def record(self, status: int, end_s: float, failed: list, cycle: "dict | None") -> dict:
+    def record(
+        self, status: int, end_s: float, failed: List[Dict[str, str]], cycle: Optional[Dict[str, Any]]
+    ) -> Dict[str, Any]:
         """Return the record of this run; arguments as in end."""
         if status == 0 and self.problem:
             status = INVENTORY
@@ -98,7 +101,7 @@ class Run:
             return f"It was ended by signal {status - 128}."
         return f"ansible-playbook ended with status {status}." if status else ""
 
-    def last_record(self) -> dict:
+    def last_record(self) -> Dict[str, Any]:
         """Return the record in the file; {} for a missing or invalid file."""
         try:
             found = json.loads(read_or_none(self.path) or b"{}")
@@ -116,7 +119,7 @@ def utc(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def metrics(controller: str, record: dict) -> str:
+def metrics(controller: str, record: Dict[str, Any]) -> str:
     """Return a record as text for node_exporter's textfile collector. A value that is unknown is omitted."""
     cycle = record["cycle"] or {}
     values = {

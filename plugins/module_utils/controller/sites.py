@@ -16,6 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     plain,
     read_variable,
     read_variables,
+    scheduler_options,
     truth,
     unknown_of_host,
     unquoted_names,
@@ -26,7 +27,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.pl
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.scheduler_variables import with_variables
 from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # Limits of the demand server for jobs that are not served: groups, and characters of a reason.
@@ -45,7 +45,7 @@ _INVALID_TOKEN = "invalid (not shown); expected ASCII characters without spaces 
 _TASK_FAILED = re.compile(r"^Task failed: ")
 
 
-def sites_of_play(hostvars: Any, hosts: list) -> tuple:
+def sites_of_play(hostvars: Any, hosts: List[str]) -> Tuple[Dict[str, Any], Dict[str, str]]:
     """Return ({host: definition}, {site: token of the demand server}).
 
     A definition is that of read_site with `credential`, `log_days`, the `queue` of queue_info, and `error`: the reason
@@ -78,7 +78,7 @@ def sites_of_play(hostvars: Any, hosts: list) -> tuple:
     return definitions, tokens
 
 
-def results_of_play(hostvars: Any, sites: dict) -> tuple:
+def results_of_play(hostvars: Any, sites: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, str]]:
     """Return ({host: result of the module glideins}, {site: token of the demand server}).
 
     sites: {host: definition}. The variable cycle_glideins is the result of the module, also of a skipped task.
@@ -93,7 +93,7 @@ def results_of_play(hostvars: Any, sites: dict) -> tuple:
     return results, tokens
 
 
-def site_reports(sites: dict, glideins: dict, plan: Plan) -> list:
+def site_reports(sites: Dict[str, Any], glideins: Dict[str, Any], plan: Plan) -> List[Dict[str, Any]]:
     """Return the reports of the sites, [{"site", "report"}].
 
     sites: {host: definition}; glideins: {host: result of the module glideins}, also of a skipped task; plan: with
@@ -114,7 +114,7 @@ def site_reports(sites: dict, glideins: dict, plan: Plan) -> list:
     return reports
 
 
-def read_site(hostvars: Any, host: str, variables: Any) -> tuple:
+def read_site(hostvars: Any, host: str, variables: Any) -> Tuple[Dict[str, Any], List[str]]:
     """Return (definition, errors of further variables) of a host. variables: hostvars[host].
 
     A definition has the site's name, its variables that the plan depends on, no `queue`, and `error`: the reason why
@@ -136,9 +136,7 @@ def read_site(hostvars: Any, host: str, variables: Any) -> tuple:
             site[key] = _mapping(f"glidein_{key}", value_of(variables, f"glidein_{key}"))
         site["eagerness"] = value_of(variables, "glidein_eagerness")
         scheduler = site["scheduler"] = str(value_of(variables, "glidein_scheduler") or "")
-        site["scheduler_options"] = with_variables(
-            scheduler, site["scheduler_options"], lambda name: value_of(variables, name)
-        )
+        site["scheduler_options"] = scheduler_options(variables, scheduler, site["scheduler_options"])
     except InputError as error:
         site.update(entries={}, error=str(error))
     return site, [

@@ -9,7 +9,7 @@ the names that the role pull copies.
 """
 
 import re
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.validation import (
@@ -94,11 +94,11 @@ class Variable(NamedTuple):
     meaning: str
     required: bool = False
     pull: bool = False
-    modules: tuple = ()
+    modules: Tuple[str, ...] = ()
     check: Optional[Type] = None
     secret: bool = False
 
-    def argument_spec(self) -> dict:
+    def argument_spec(self) -> Dict[str, Any]:
         """Return the argument spec, for a Spec. A default that is a template is left out."""
         check = ANYTHING if self.secret else self.check or _KINDS[self.kind]
         spec = {"type": Type(f"{check.expected} ({self.meaning})", check.convert, check.is_text)}

@@ -77,10 +77,11 @@ def read_site(options, user, home, shell, environ):
     if name is None:
         facts.update(no_facts())
     else:
-        kind = SCHEDULERS[name]()
+        kind, module = SCHEDULERS[name](), READERS[name]()
         environment = clean_environment(merged, kind.scrub_prefixes, kind.keep)
-        reader = Reader(environment, options["commands"], (deadline - time.monotonic()) * _SCHEDULER_SHARE)
-        facts.update(READERS[name]()(reader, user))
+        left_s = (deadline - time.monotonic()) * _SCHEDULER_SHARE
+        reader = Reader(environment, options["commands"], left_s, daemons=module.DAEMONS)
+        facts.update(module.read(reader, user))
         facts["commands"] = commands_of_login_shell(kind, environ, merged, options["commands"])
         gaps += reader.gaps
     node = LoginNode(clean_environment(merged), deadline - time.monotonic())

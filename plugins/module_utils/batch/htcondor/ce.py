@@ -68,11 +68,11 @@ class HTCondorCE(GridUniverse):
     remote = "CE"
     job_attributes = (*GridUniverse.job_attributes, _REMOTE_ID)
     more_options = {
-        "ce": {"type": Type(_CE_RULE, _address)},
+        "ce": {"type": Type(_CE_RULE, _address), "variable": "glidein_ce"},
         "schedd": {"type": _SCHEDD},
-        "token_file": {"type": _FILE},
-        "token_command": {"type": ARGUMENT_LIST},
-        "queue_wait": {"type": duration(0), "default": 3 * 86400},  # that of glidein_queue_wait
+        "token_file": {"type": _FILE, "variable": "glidein_ce_token_file"},
+        "token_command": {"type": ARGUMENT_LIST, "variable": "glidein_ce_token_command"},
+        "queue_wait": {"type": duration(0), "default": 3 * 86400, "variable": "glidein_queue_wait"},
     }
     held_because = "Its files could not be transferred, or the CE refused the token, which does not end the glidein."
     releasable = f'(({GridUniverse.releasable}) || regexp("^Error connecting to schedd", HoldReason ?: ""))'

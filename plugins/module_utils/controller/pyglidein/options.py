@@ -12,7 +12,7 @@ import ast
 import configparser
 import re
 from collections import namedtuple
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
@@ -42,7 +42,7 @@ class Configuration:
         self.name = name
         self.problems: List[str] = []
         self.remarks: List[Tuple[int, str]] = []
-        self.used: set = set()
+        self.used: Set[Any] = set()
         options, self.headers = _of_script(name, text) if text.startswith("#!") else _of_file(name, text, self.remarks)
         self.sections: Dict[str, Dict[str, Option]] = {section: {} for section in self.headers}
         # References such as %(secret_key)s copy a secret to other options.

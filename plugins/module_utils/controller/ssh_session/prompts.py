@@ -72,7 +72,7 @@ class Prompt(NamedTuple):
 class Rule:
     """The rule for prompts that match: a person, a stored secret, or a code of a stored seed answers them."""
 
-    def __init__(self, match: Pattern[str], answer: str, secret: Optional[str] = None) -> None:
+    def __init__(self, match: Pattern[str], answer: str, secret: str = "") -> None:
         self.match = match
         self.answer = answer
         self.secret = secret
@@ -90,7 +90,7 @@ class Rule:
             raise InputError(
                 f"{place}.match: {option['match']!r} is invalid; expected a regular expression: {error}"
             ) from error
-        secret = option.get("secret")
+        secret = option.get("secret") or ""
         answer = option.get("answer") or (SECRET if secret else ASK)
         if (answer == ASK) == bool(secret):
             raise InputError(f"{place}.secret: required with the answers {SECRET} and {TOTP}, and invalid with {ASK}")
@@ -107,7 +107,7 @@ class Answer(NamedTuple):
     """
 
     answer: str
-    secret: Optional[str] = None
+    secret: str = ""
     hidden: bool = True
 
 

@@ -10,9 +10,8 @@ import re
 import pytest
 import yaml
 from ansible_collections.glidein.ops.plugins.doc_fragments.site import ModuleDocFragment
-from ansible_collections.glidein.ops.plugins.module_utils import scheduler_variables
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce import HTCondorCE
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import PREFIX
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import OPTION_VARIABLES, PREFIX
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import master
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import EACH, POOL, SITE, VARIABLES
 from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
@@ -95,7 +94,7 @@ def test_pull_mode_copies_the_variables_that_the_table_says():
 
 def test_pull_mode_copies_the_variables_that_options_come_from():
     of_modules = {name for name, variable in VARIABLES.items() if variable.modules}
-    of_modules |= {name for variables in scheduler_variables.VARIABLES.values() for name in variables.values()}
+    of_modules |= {name for variables in OPTION_VARIABLES.values() for name in variables.values()}
     # The key of the bucket stays on the controller; the role pull refuses glidein_log_s3.
     assert {name for name in of_modules if not VARIABLES[name].pull} == {"glidein_log_s3"}
 

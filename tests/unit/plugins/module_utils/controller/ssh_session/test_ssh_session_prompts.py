@@ -75,7 +75,7 @@ def test_each_prompt_gets_the_answer_of_its_first_unused_rule(options, talk):
             assert raised.value.refused
             continue
         found = conversation.decide(prompt)
-        secret = {"ask": None, "totp": SEED, "secret": "right horse"}[expected]
+        secret = {"ask": "", "totp": SEED, "secret": "right horse"}[expected]
         assert (found.answer, found.secret, found.hidden) == (expected, secret, True)
     assert conversation.has_answered
     assert conversation.gave_stored == any(expected in ("totp", "secret") for _prompt, expected in talk)
