@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 from glidein_demand import config
-from glidein_demand.wait_buckets import bucket
 from glidein_demand.web.app import EXTENSION, create_app
 from glidein_demand.web.http_server import HttpServer
 
@@ -70,7 +69,7 @@ def read(server, groups, entries, **changes):
 
 
 def fill_history(server, sites=SITES):
-    """Fill the history: an hour in each of twelve weeks, one full day with a gap, waits, and core-hours."""
+    """Fill the history: an hour in each of twelve weeks, one full day with a gap, and core-hours."""
     now = int(time.time())
     weeks = [now - week * 7 * DAY_S + step * STEP_S for week in range(12, 0, -1) for step in range(12)]
     day = [now - DAY_S + step * STEP_S for step in range(DAY_S // STEP_S) if not 100 < step < 112]
@@ -79,17 +78,13 @@ def fill_history(server, sites=SITES):
         pool = {
             "idle_jobs": int(4000 + 2500 * wave), "idle_cores": int(6000 + 3000 * wave),
             "glidein_cores": int(5000 + 2000 * wave), "glidein_cores_claimed": int(4000 + 1800 * wave),
+            "jobs_started": 600, "start_wait_s": 600 * int(4000 + 2500 * wave),
         }  # fmt: skip
         counts = {}
         for index, site in enumerate(sites):
             running = max(0, int((40 + 20 * math.sin(at / 7500 + index)) / (index + 1)))
             counts[site] = {"queued": index + 2, "running": running, "registered": running}
         server.history.record(at, pool, counts)
-    waits = {
-        (now // DAY_S - 7 * week) * DAY_S: {bucket(400 + 90 * (week % 5)): 800, bucket(9000 + 2000 * (week % 7)): 300}
-        for week in range(12)
-    }
-    server.history.add_waits("cm", "marker", waits)
     for at in weeks[::3] + day[::3]:
         share = 0.7 + 0.2 * math.sin(at / 40_000)
         rows = [[site, "cpu", "node", "alice@pool", "physics", "lab", int(280 * share)] for site in sites]

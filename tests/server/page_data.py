@@ -86,8 +86,9 @@ def reports(*every):
 
 def empty_history(name="day"):
     return {
-        "range": name, "since": NOW - 86400, "until": NOW, "pool": {"times": [], **{key: [] for key in charts.POOL}},
-        "sites": {"times": [], "series": []}, "waits": [], "share": [], "work": {"step": "hour", "rows": []},
+        "range": name, "since": NOW - 86400, "until": NOW,
+        "pool": {key: [] for key in ("times", *charts.POOL, "job_wait_s")},
+        "sites": {"times": [], "series": []}, "share": [], "work": {"step": "hour", "rows": []},
     }  # fmt: skip
 
 

@@ -55,8 +55,8 @@ def test_the_json_has_the_documented_keys(history, work):
     record(history, NOW - HOUR, 100, PSC=7)
     found = charts.history_json(history, work, "day", NOW)
     assert (found["range"], found["since"], found["until"]) == ("day", NOW - 86400, NOW)
-    assert set(found) == {"range", "since", "until", "pool", "sites", "waits", "share", "work"}
-    assert set(found["pool"]) == {"times", *charts.POOL}
+    assert set(found) == {"range", "since", "until", "pool", "sites", "share", "work"}
+    assert set(found["pool"]) == {"times", *charts.POOL, "job_wait_s"}
     (series,) = found["sites"]["series"]
     assert set(series) == {"name", "rest", *charts.COUNTS}
     assert (series["name"], series["rest"], series["running"][-1]) == ("PSC", False, 7)
@@ -111,15 +111,24 @@ def test_a_long_table_is_thinned_with_a_note_and_keeps_the_newest(history, work)
     assert figure["caption"] == "Demand, last day; one value in 8 is shown"
 
 
-def test_waits_and_shares_are_shown_per_week():
+def test_the_wait_is_the_mean_of_the_jobs_that_started(history, work):
+    begin = NOW - NOW % HOUR - HOUR
+    for number, (jobs, wait_s) in enumerate([(1, 60), (3, 2000), (0, 0), (None, None)]):
+        assert history.record(begin + 300 * number, {"jobs_started": jobs, "start_wait_s": wait_s}, {})
+    assert charts.history_json(history, work, "day", NOW)["pool"]["job_wait_s"] == [60, 667, None, None]
+    assert charts.history_json(history, work, "week", NOW)["pool"]["job_wait_s"] == [2060 // 4]
+    waits = figures(history, work)["chart-waits"]
+    assert [row[1:] for row in waits["rows"]] == [["11 min"], ["60 s"], ["60 s"], ["11 min"]]
+    assert waits["caption"] == "Wait of jobs before their first start, last day"
+
+
+def test_shares_are_shown_per_week():
     monday = NOW - (NOW - 4 * 86400) % WEEK
     known = {
         **empty_history(),
-        "waits": [{"week": monday, "jobs": 1200, "p50_s": 720, "p90_s": 9000}],
         "share": [{"week": monday, "used_core_hours": 75.0, "other_core_hours": 25.0, "percent": 75.0}],
     }
-    _demand, _sites, waits, share, _used = charts.figures(known)
-    assert waits["rows"] == [["16 Nov 2026", "1,200", "12 min", "2 h 30 min"]]
+    _demand, _sites, _waits, share, _used = charts.figures(known)
     assert share["rows"] == [["16 Nov 2026", "75 %", "75", "25"]]
 
 

@@ -9,7 +9,7 @@ import pytest
 from glidein_demand.config import ConfigError, UnusableError
 from glidein_demand.store import schema
 from glidein_demand.store.database import Database, upsert
-from glidein_demand.store.schema import history_wait as _waits
+from glidein_demand.store.schema import lease_limit as _limits
 from glidein_demand.store.tokens import digest
 from sqlalchemy import MetaData, func, select
 
@@ -34,10 +34,8 @@ def adds(url, start, results, times):
     start.wait(300)
     for _unused in range(times):
         with database.begin() as connection:
-            count = connection.execute(select(func.coalesce(func.sum(_waits.c.jobs), 0))).scalar()
-            connection.execute(
-                upsert(connection, _waits, ["day", "bucket"]), [{"day": 1, "bucket": 1, "jobs": count + 1}]
-            )
+            count = connection.execute(select(func.coalesce(func.sum(_limits.c.jobs), 0))).scalar()
+            connection.execute(upsert(connection, _limits, ["site"]), [{"site": "A", "jobs": count + 1}])
     database.close()
     results.put("")
 
@@ -74,11 +72,11 @@ def test_a_database_is_opened_while_another_process_writes(database, database_ur
 def test_tables_that_are_missing_are_made_again_by_the_next_start(database, database_url):
     with database.begin() as connection:
         schema.lease.drop(connection)
-        connection.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+        connection.execute(_limits.insert(), [{"site": "A", "jobs": 1}])
     Database(database_url).close()
     with database.read() as connection:
         assert connection.execute(select(schema.lease)).all() == []
-        assert connection.execute(select(_waits.c.jobs)).scalar() == 1
+        assert connection.execute(select(_limits.c.jobs)).scalar() == 1
 
 
 @pytest.mark.parametrize(
@@ -90,7 +88,7 @@ def test_tables_that_are_missing_are_made_again_by_the_next_start(database, data
 )
 def test_the_tables_of_another_version_are_refused_with_the_remedy(database, database_url, statement, found):
     with database.begin() as connection:
-        connection.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+        connection.execute(_limits.insert(), [{"site": "A", "jobs": 1}])
         connection.exec_driver_sql(statement)
     with pytest.raises(ConfigError) as caught:
         Database(database_url)
@@ -101,7 +99,7 @@ def test_the_tables_of_another_version_are_refused_with_the_remedy(database, dat
     assert "run the role glidein.ops.demand_server again" in message
     assert "\n" not in message
     with database.read() as connection:
-        assert connection.execute(select(_waits.c.jobs)).scalar() == 1
+        assert connection.execute(select(_limits.c.jobs)).scalar() == 1
 
 
 def test_a_database_whose_column_was_renamed_since_is_refused(database, database_url):
@@ -119,48 +117,48 @@ def test_a_database_whose_column_was_renamed_since_is_refused(database, database
 def test_writers_in_many_processes_take_turns(database_url):
     assert at_once(4, adds, database_url, 50) == [""] * 4
     with Database(database_url).read() as connection:
-        assert connection.execute(select(_waits.c.jobs)).scalar() == 200
+        assert connection.execute(select(_limits.c.jobs)).scalar() == 200
 
 
 def test_an_exception_undoes_the_whole_transaction(database):
     with pytest.raises(RuntimeError), database.begin() as connection:
-        connection.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+        connection.execute(_limits.insert(), [{"site": "A", "jobs": 1}])
         raise RuntimeError
     with database.read() as connection:
-        assert connection.execute(select(func.count()).select_from(_waits)).scalar() == 0
+        assert connection.execute(select(func.count()).select_from(_limits)).scalar() == 0
 
 
 def test_a_transaction_within_another_one_is_a_part_of_it(database):
     with pytest.raises(RuntimeError), database.begin():
         with database.begin() as connection:
-            connection.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+            connection.execute(_limits.insert(), [{"site": "A", "jobs": 1}])
         raise RuntimeError
     with database.begin() as connection:
-        assert connection.execute(select(func.count()).select_from(_waits)).scalar() == 0
+        assert connection.execute(select(func.count()).select_from(_limits)).scalar() == 0
 
 
 def test_reading_does_not_wait_for_writers_and_is_consistent(database):
     with database.read() as reader:
-        assert reader.execute(select(func.count()).select_from(_waits)).scalar() == 0
+        assert reader.execute(select(func.count()).select_from(_limits)).scalar() == 0
         with database.begin() as writer:
-            writer.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+            writer.execute(_limits.insert(), [{"site": "A", "jobs": 1}])
             with database.read() as other:
-                assert other.execute(select(func.count()).select_from(_waits)).scalar() == 0
-        assert reader.execute(select(func.count()).select_from(_waits)).scalar() == 0
+                assert other.execute(select(func.count()).select_from(_limits)).scalar() == 0
+        assert reader.execute(select(func.count()).select_from(_limits)).scalar() == 0
     with database.read() as later:
-        assert later.execute(select(func.count()).select_from(_waits)).scalar() == 1
+        assert later.execute(select(func.count()).select_from(_limits)).scalar() == 1
 
 
 def test_an_upsert_inserts_replaces_and_adds(database):
     def rows(jobs, add=()):
         with database.begin() as connection:
-            statement = upsert(connection, _waits, ["day", "bucket"], add)
-            connection.execute(statement, [{"day": 1, "bucket": bucket, "jobs": jobs} for bucket in (1, 2)])
-            return [tuple(row) for row in connection.execute(select(_waits).order_by(_waits.c.bucket))]
+            statement = upsert(connection, _limits, ["site"], add)
+            connection.execute(statement, [{"site": site, "jobs": jobs} for site in ("A", "B")])
+            return [tuple(row) for row in connection.execute(select(_limits).order_by(_limits.c.site))]
 
-    assert rows(5) == [(1, 1, 5), (1, 2, 5)]
-    assert rows(3) == [(1, 1, 3), (1, 2, 3)]
-    assert rows(4, add=["jobs"]) == [(1, 1, 7), (1, 2, 7)]
+    assert rows(5) == [("A", 5), ("B", 5)]
+    assert rows(3) == [("A", 3), ("B", 3)]
+    assert rows(4, add=["jobs"]) == [("A", 7), ("B", 7)]
 
 
 def test_an_upsert_of_keys_only_keeps_the_existing_row(database):
@@ -197,7 +195,7 @@ def test_only_the_owner_can_read_its_files(database, tmp_path):
     try:
         made = Database(f"sqlite:///{tmp_path}/other.db")
         with made.begin() as connection:
-            connection.execute(_waits.insert(), [{"day": 1, "bucket": 1, "jobs": 1}])
+            connection.execute(_limits.insert(), [{"site": "A", "jobs": 1}])
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.glob("other.db*")}
     finally:
         os.umask(umask)

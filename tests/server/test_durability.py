@@ -9,14 +9,15 @@ import sys
 import time
 
 import pytest
-from glidein_demand.store.database import Database
+from glidein_demand.store.core_hours import CoreHours
+from glidein_demand.store.database import Database, markers
 from glidein_demand.store.history import LEVELS, History
 from glidein_demand.store.leases import Leases, Pause
 from glidein_demand.store.reports import Reports
 from glidein_demand.store.schema import SITE_FIELDS, metadata
 from glidein_demand.store.tokens import Tokens
 from glidein_demand.values import begin_of
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from databases import NOW
 
@@ -25,6 +26,7 @@ BEFORE = 110  # half-hourly records: more than two days
 
 WRITER = """
 import sys, time
+from glidein_demand.store.core_hours import CoreHours
 from glidein_demand.store.database import Database
 from glidein_demand.store.history import History, POOL_FIELDS, SITE_FIELDS
 from glidein_demand.store.leases import Leases, Pause
@@ -35,7 +37,7 @@ import json
 url, first, now = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 db = Database(url)
 leases, tokens, reports = Leases(db), Tokens(db), Reports(db, 100000)
-pause, history = Pause(db), History(db)
+pause, history, core_hours = Pause(db), History(db), CoreHours(db)
 
 def acknowledge(*what):
     print(json.dumps(what), flush=True)
@@ -47,8 +49,8 @@ for number in range(first, first + 100000):
     granted = leases.claim(f"S{number}", {"q": {"g": 5}}, 10**9, {"g": 10**9})
     acknowledge("lease", f"S{number}", granted["granted"]["q"]["g"])
     acknowledge("token", f"T{number}", tokens.create(f"T{number}"))
-    history.add_waits("schedd", number, {now // 86400 * 86400: {1: 1}})
-    acknowledge("wait", number)
+    core_hours.jobs_seen([["A", "q", "s", "u", "", "", 1]], number)
+    acknowledge("claim", number)
     moment = now + (number - first) * 1800
     history.record(moment, dict.fromkeys(POOL_FIELDS, 1), {"A": dict.fromkeys(SITE_FIELDS, 1)})
     acknowledge("record", moment)
@@ -74,7 +76,7 @@ def written_until_killed(url, first, now, count, after):
 
 @pytest.fixture
 def acknowledged():
-    return {"report": {}, "lease": {}, "token": {}, "wait": [], "record": [], "pause": "0"}
+    return {"report": {}, "lease": {}, "token": {}, "claim": [], "record": [], "pause": "0"}
 
 
 def test_acknowledged_writes_survive_kill_9_at_any_time(database_url, acknowledged):
@@ -84,7 +86,7 @@ def test_acknowledged_writes_survive_kill_9_at_any_time(database_url, acknowledg
         for what, *words in written_until_killed(
             database_url, number, now, chance.randint(8, 60), chance.uniform(0, 0.02)
         ):
-            if what in ("wait", "record"):
+            if what in ("claim", "record"):
                 acknowledged[what].append(words[0])
             elif what == "pause":
                 acknowledged[what] = words[0]
@@ -93,7 +95,7 @@ def test_acknowledged_writes_survive_kill_9_at_any_time(database_url, acknowledg
         database = Database(database_url)
         check(database, acknowledged)
         # The next writer starts after the last possible write, because the interrupted one may or may not be stored.
-        number = max([*acknowledged["wait"], *acknowledged["report"].values(), number]) + 2
+        number = max([*acknowledged["claim"], *acknowledged["report"].values(), number]) + 2
         now = max([*acknowledged["record"], now]) + 2 * 1800
         database.close()
     assert len(acknowledged["token"]) > ROUNDS
@@ -113,7 +115,7 @@ def fill(url, acknowledged):
 
 def check(database, acknowledged):
     is_intact(database)
-    reports, tokens, leases, history = Reports(database, 10**6), Tokens(database), Leases(database), History(database)
+    reports, tokens, leases = Reports(database, 10**6), Tokens(database), Leases(database)
     found = {site: report["as_of"] for site, report in reports.reports().items()}
     assert {site: found[site] >= as_of for site, as_of in acknowledged["report"].items()} == dict.fromkeys(
         acknowledged["report"], True
@@ -124,17 +126,18 @@ def check(database, acknowledged):
         name: name for name in acknowledged["token"]
     }
     assert acknowledged["pause"] == "0" or int(Pause(database).state()["reason"]) >= int(acknowledged["pause"])
-    counts_are_exact(database, history, acknowledged)
+    counts_are_exact(database, acknowledged)
 
 
-def counts_are_exact(database, history, acknowledged):
-    """Assert exact counts: waits and their marker are written together, and thinning keeps each record once."""
-    waits, rows = metadata.tables["history_wait"], metadata.tables["history"]
+def counts_are_exact(database, acknowledged):
+    """Assert exact counts: core-hours and their marker are written together, and thinning keeps each record once."""
+    rows = metadata.tables["history"]
     with database.read() as connection:
-        waited = connection.execute(select(func.sum(waits.c.jobs))).scalar() or 0
+        last = markers(connection, "claimed cores")[""]
         stored = set(connection.execute(select(rows.c.level, rows.c.time).where(rows.c.site == "A")).all())
-    assert len(acknowledged["wait"]) <= waited <= len(acknowledged["wait"]) + ROUNDS
-    assert not acknowledged["wait"] or history.wait_marker("schedd") >= acknowledged["wait"][-1]
+    assert last >= acknowledged["claim"][-1]
+    # One core is claimed from time 0 on.
+    assert sum(row["used_core_s"] for row in CoreHours(database).totals(("site",)).values()) == last
     for moment in acknowledged["record"]:
         periods = {(level, begin_of(moment, step_s)) for level, (step_s, _keep_s) in enumerate(LEVELS)}
         assert len(periods & stored) == 1

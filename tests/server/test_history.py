@@ -3,14 +3,11 @@
 import statistics
 
 import pytest
-from glidein_demand import wait_buckets
 from glidein_demand.store import schema
-from glidein_demand.store.database import Database
 from glidein_demand.store.history import LEVELS, History, remainder, step_for
 from glidein_demand.store.schema import POOL_FIELDS, SITE_FIELDS
 from glidein_demand.values import DAY_S as DAY
 from glidein_demand.values import HOUR_S as HOUR
-from glidein_demand.values import WEEK_S as WEEK
 from glidein_demand.values import begin_of
 from hypothesis import HealthCheck, given
 from hypothesis import settings as bounded
@@ -65,7 +62,6 @@ def test_an_empty_history_has_empty_series(history):
     assert history.pool_series(NOW - DAY, NOW) == {"times": [], **{field: [] for field in POOL_FIELDS}}
     assert history.site_series(NOW - DAY, NOW) == {"times": [], "sites": {}, "others": None}
     history.downsample(NOW)
-    assert history.weekly_waits() == []
 
 
 def test_the_largest_sites_are_shown_and_the_others_are_summed(history):
@@ -134,11 +130,9 @@ def test_records_made_while_the_clock_was_wrong_replace_the_hour_that_is_there(h
 def test_rows_older_than_the_settings_are_deleted(database):
     history = History(database, keep_days=7)
     history.record(START, pool(), {"gone": site()})
-    history.add_waits("s", 1, {START // DAY * DAY: {1: 5}})
     history.record(START + 6 * DAY, pool(), {"A": site()})
     history.downsample(START + 30 * DAY)
     assert history.pool_series(0, START + 30 * DAY)["times"] == []
-    assert history.weekly_waits() == []
     assert counted(database) == {}
 
 
@@ -200,19 +194,3 @@ def test_a_recent_site_with_many_fine_rows_is_not_larger_than_an_old_one(history
     for number in range(6):
         history.record(START + 3 * DAY + 300 * number, pool(), {"new": site(4)})
     assert list(history.site_series(START, START + 4 * DAY)["sites"]) == ["old", "new"]
-
-
-def test_waits_are_counted_with_their_marker_and_by_week(history, database_url):
-    assert history.wait_marker("s1") is None
-    monday_ = begin_of(NOW, WEEK)
-    history.add_waits("s1", {"job": "12.0"}, {monday_: {3: 5}, monday_ + DAY: {3: 1, 7: 4}})
-    history.add_waits("s2", 99, {str(monday_): {"3": 4}, monday_ - DAY: {1: 1}})
-    history.add_waits("s1", {"job": "13.0"}, {})
-    again = History(Database(database_url))
-    assert (again.wait_marker("s1"), again.wait_marker("s2")) == ({"job": "13.0"}, 99)
-    weeks = {monday_ - WEEK: {1: 1}, monday_: {3: 10, 7: 4}}
-    assert again.weekly_waits() == [
-        {"week": week, "jobs": sum(counts.values()), "p50_s": wait_buckets.quantile(counts, 0.5),
-         "p90_s": wait_buckets.quantile(counts, 0.9)}
-        for week, counts in weeks.items()
-    ]  # fmt: skip

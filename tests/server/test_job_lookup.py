@@ -28,7 +28,7 @@ class Queue:
     """A schedd with these job ads, factories and ended jobs."""
 
     def __init__(self, *ads, factories=(), ended=()):
-        self.ads, self.factories, self.ended = ads, factories, ended
+        self.ads, self.factories, self.history = ads, factories, ended
 
     def first(self, constraint, projection):
         assert projection == []
@@ -37,8 +37,8 @@ class Queue:
     def clusters(self, constraint):
         return [ad for ad in self.factories if f"ClusterId == {ad['ClusterId']} " in constraint]
 
-    def history(self, constraint, projection, most, since):
-        return [ad for ad in self.ended if classad2.ExprTree(constraint).eval(ad) is True][:most]
+    def ended(self, constraint, projection):
+        return next((ad for ad in self.history if classad2.ExprTree(constraint).eval(ad) is True), None)
 
 
 def query(cluster=12, proc=0, **pool):

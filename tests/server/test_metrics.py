@@ -3,6 +3,7 @@
 """Tests of GET /metrics."""
 
 import pytest
+from glidein_demand.pool.schedds import Starts
 from glidein_demand.web import metrics
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -37,6 +38,12 @@ def test_unknown_values_have_no_series(service):
     names = {key[0] for key in samples(service)}
     assert "glidein_site_queued" not in names
     assert "glidein_demand_queue_read_timestamp_seconds" not in names
+
+
+@pytest.mark.parametrize(("jobs_started", "wait_s"), [(4, 195), (0, None)])
+def test_the_wait_is_the_mean_of_the_jobs_that_started(service, jobs_started, wait_s):
+    service.server.pool_state.store_starts(Starts(NOW, jobs_started, 195 * jobs_started))
+    assert samples(service).get(("glidein_demand_job_wait_seconds",)) == wait_s
 
 
 def test_callers_cannot_make_series_up(service):

@@ -18,11 +18,11 @@ import msgspec
 import pytest
 import yaml
 from glidein_demand import config
-from glidein_demand.wait_buckets import bucket
+from glidein_demand.pool.schedds import Starts
 from prometheus_client.parser import text_string_to_metric_families
 from werkzeug.serving import make_server
 
-from conftest import NOW, TOKEN, group, site_report
+from conftest import TOKEN, group, site_report
 from running import fetch, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,7 +89,7 @@ def fill(service):
             site_report(as_of=at, entries=[{**entry, "cpus": 28, "running_since": None}]), at
         )
         service.server.core_hours.jobs_seen([["PSC", "RM", "node", "alice@pool", "", "", 28]], at)
-    service.server.history.add_waits("cm", "1.0", {now // 86400 * 86400: {bucket(60): 3, bucket(600): 1}})
+    service.server.pool_state.store_starts(Starts(now, 4, 780))
 
 
 def families(service):
@@ -350,13 +350,6 @@ def test_the_server_is_healthy_while_the_demand_is_recent(service):
     service.now += service.settings.max_age_seconds + 1
     assert "glidein_demand_healthy 0.0" in service.get("/metrics").text
     assert service.get("/healthz").status_code == 503
-
-
-def test_waits_are_those_of_yesterday_and_today(service):
-    day = NOW // 86400 * 86400
-    service.server.history.add_waits("cm", "1.0", {day - 2 * 86400: {bucket(9e5): 100}, day - 86400: {bucket(60): 1}})
-    (wait,) = re.findall(r'job_wait_seconds{percentile="90"} (\S+)', service.get("/metrics").text)
-    assert 50 < float(wait) < 90
 
 
 def test_the_roles_template_makes_settings_of_a_dictionary():

@@ -1,30 +1,23 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of the answers to a schedd's queries, made from real ads: its demand, and how long its jobs waited."""
+"""Tests of the answers to a schedd's queries, made from real ads."""
 
-import classad2
 import pytest
-from glidein_demand import wait_buckets
 from glidein_demand.pool import query_handlers
 from glidein_demand.pool.queries import EXPIRY_S, MAX_NAMES, RequestedAttributes, demand_queries
-from glidein_demand.pool.query_handlers import MAX_ENDED, read_demand, read_waits
-from hypothesis import given
-from hypothesis import strategies as st
+from glidein_demand.pool.query_handlers import read_demand
 
 from conftest import NOW, TOKEN, demand_answer, factory, group, job_row, settings
 
 SCHEDD = {"name": "cm", "address": {}, "idle": 0}
-MONDAY = 1_794_787_200
-DAY = 86_400
 
 
 class Schedd:
-    """A schedd with these groups, one factory, and these ended jobs; `about` has its own counters."""
+    """A schedd with these groups and one factory; `about` has its own counters."""
 
-    def __init__(self, *rows, ended=(), **about):
+    def __init__(self, *rows, **about):
         self.rows = rows or [job_row("WantX = 1;", JobCount=120, JobIds="1234.0 ... 1353.0")]
         self.about = {"MaxJobsRunning": 100, "ShadowsRunning": 40, "JobsUnmaterialized": 95, **about}
-        self.ended = list(ended)
         self.asked = []
 
     def own_counters(self):
@@ -40,16 +33,6 @@ class Schedd:
     def clusters(self, constraint):
         self.asked.append("clusters")
         return [factory()]
-
-    def history(self, constraint, projection, most, since):
-        """Return the newest jobs first, up to the job for which `since` is true, as condor_history does."""
-        self.asked.append(constraint)
-        found = []
-        for ad in self.ended:
-            if since and classad2.ExprTree(since).eval(ad) is True:
-                break
-            found.append(ad)
-        return found[:most]
 
 
 def query(*requested, idle=0, part=0, **pool):
@@ -152,80 +135,6 @@ def test_callers_with_a_token_request_attributes_and_get_those_that_divide_the_g
 def test_an_invalid_list_of_names_is_refused(service, value):
     error = service.error("get_demand", {"attributes": value}, TOKEN)
     assert (error["code"], "attributes" in error["data"]) == (-32602, True)
-
-
-# --- waits ---
-
-
-def waits_query(since=None, **changes):
-    return {"since": since, "constraint": "", "users": [], **changes}
-
-
-def ended(cluster, waited, start=MONDAY + 100, proc=0):
-    return classad2.ClassAd({"ClusterId": cluster, "ProcId": proc, "QDate": start - waited, "JobStartDate": start})
-
-
-def test_waits_are_counted_by_the_day_of_the_start():
-    jobs = [ended(3, 60, MONDAY + DAY), ended(2, 60), ended(1, 3600)]
-    short, long = wait_buckets.bucket(60), wait_buckets.bucket(3600)
-    assert read_waits(waits_query(), Schedd(ended=jobs)) == {
-        "waits": {MONDAY + DAY: {short: 1}, MONDAY: {short: 1, long: 1}},
-        "until": "3.0",
-    }
-
-
-def test_the_next_read_continues_after_the_newest_job_of_the_last_one():
-    schedd = Schedd(ended=[ended(2, 60), ended(1, 60)])
-    first = read_waits(waits_query(), schedd)
-    assert read_waits(waits_query(first["until"]), schedd) == {"waits": {}, "until": "2.0"}
-    schedd.ended.insert(0, ended(7, 60, proc=4))
-    second = read_waits(waits_query(first["until"]), schedd)
-    assert (sum(second["waits"][MONDAY].values()), second["until"]) == (1, "7.4")
-
-
-def test_a_read_takes_the_newest_of_very_many_jobs():
-    jobs = [ended(number, 60) for number in range(MAX_ENDED + 9, 0, -1)]
-    found = read_waits(waits_query(), Schedd(ended=jobs))
-    assert found["until"] == f"{MAX_ENDED + 9}.0"
-    assert sum(found["waits"][MONDAY].values()) == MAX_ENDED
-
-
-@pytest.mark.parametrize(
-    ("values", "seen"),
-    [
-        ({}, True),
-        ({"JobUniverse": 7}, False),
-        ({"WantX": 2}, False),
-        ({"Owner": "bob"}, False),
-        ({"QDate": None}, False),
-    ],
-)
-def test_ended_jobs_are_chosen_as_those_of_the_demand(values, seen):
-    schedd = Schedd()
-    read_waits(waits_query(constraint="WantX == 1", users=["alice"]), schedd)
-    all_values = {"JobUniverse": 5, "JobStartDate": 5, "QDate": 1, "WantX": 1, "Owner": "alice", **values}
-    ad = classad2.ClassAd({name: value for name, value in all_values.items() if value is not None})
-    assert (classad2.ExprTree(schedd.asked[0]).eval(ad) is True) is seen
-
-
-@given(st.floats(0, 1e9))
-def test_a_wait_lies_within_its_bucket(seconds):
-    number = wait_buckets.bucket(seconds)
-    assert number in wait_buckets.BUCKETS
-    assert wait_buckets.edge(number) <= seconds * (1 + 1e-6)
-    assert seconds < wait_buckets.edge(number + 1) * (1 + 1e-6) or number == wait_buckets.BUCKETS[-1]
-    assert wait_buckets.bucket(-5) == 0  # clocks differ
-
-
-@given(st.lists(st.integers(0, 10**7), min_size=1, max_size=200), st.floats(0.01, 1))
-def test_a_quantile_is_right_to_within_a_third(seconds, q):
-    counts = {}
-    for wait in seconds:
-        counts[wait_buckets.bucket(wait)] = counts.get(wait_buckets.bucket(wait), 0) + 1
-    exact = sorted(seconds)[max(0, -int(-q * len(seconds) // 1) - 1)]
-    found = wait_buckets.quantile(counts, q)
-    assert exact / 1.34 - 1 <= found <= exact * 1.34 + 1
-    assert wait_buckets.quantile({}, q) is None
 
 
 # --- security ---

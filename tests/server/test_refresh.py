@@ -24,7 +24,9 @@ SUPPLY = {
 
 
 def found(*names, idle=0):
-    schedds = [{"name": name, "address": {"Name": name}, "idle": idle} for name in names]
+    schedds = [
+        {"name": name, "address": {"Name": name}, "idle": idle, "jobs_started": 2, "start_wait_s": 90} for name in names
+    ]
     return {"schedds": schedds, "gateways": []}
 
 
@@ -39,7 +41,6 @@ class Pool:
         self.answers = {
             "schedds": found(*(schedds or ("cm",)), idle=idle),
             "supply": SUPPLY,
-            "waits": {"waits": {}, "until": "1.0"},
             "limits": {"limits": None, "cycles": []},
         }
         self.queries = []
@@ -72,6 +73,10 @@ class Refreshing(Refresher):
     def supply(self):
         return self._pool_state.snapshot().supply
 
+    @property
+    def starts(self):
+        return self._pool_state.snapshot().starts
+
 
 @pytest.fixture
 def refreshing(new_service):
@@ -88,14 +93,12 @@ def test_queries_have_the_values_of_the_settings(refreshing):
     values = {"collector": "cm:9618", "constraint": "X", "users": ["alice"], "attributes": ["A"], "vo": "lab"}
     refresher = refreshing(pool, pool={**values, "token_vos": {"issuer": "cms"}})
     refresher.refresh_once()
-    refresher.read_waits()
     queries = {query["type"]: query for query in pool.queries}
-    of_schedd = {"schedd": "cm", "address": {"Name": "cm"}, "constraint": "X", "users": ["alice"]}
     assert queries["demand"] == {
-        **of_schedd, "type": "demand", "attributes": ["A"], "requested_attributes": [], "part": [0, 1],
+        "type": "demand", "schedd": "cm", "address": {"Name": "cm"}, "constraint": "X", "users": ["alice"],
+        "attributes": ["A"], "requested_attributes": [], "part": [0, 1],
         "runtime_attributes": ["AllowedExecuteDuration", "AllowedJobDuration"],
     }  # fmt: skip
-    assert queries["waits"] == {**of_schedd, "type": "waits", "since": None}
     assert queries["supply"].items() >= {"now": NOW, "vo": "lab", "token_vos": {"issuer": "cms"}}.items()
     assert {queries[name]["collector"] for name in ("schedds", "limits", "supply")} == {"cm:9618"}
 
@@ -163,6 +166,7 @@ def test_all_schedds_of_the_collector_are_read_or_those_of_the_settings(refreshi
     assert refresher.demand["schedds"] == {"answered": asked, "failed": failed}
     assert refresher.demand["groups"][0]["count"] == 5 * len(asked)
     assert (refresher.demand["as_of"], refresher.supply["as_of"], refresher.supply["others"]) == (NOW, NOW, 2)
+    assert refresher.starts == (NOW, 2 * len(asked), 90 * len(asked))
 
 
 @pytest.mark.parametrize(
@@ -237,16 +241,13 @@ def test_a_schedd_that_the_collector_has_lost_keeps_its_demand_and_is_logged_onc
 def test_a_failure_is_logged_once_and_its_end_too(refreshing, caplog):
     caplog.set_level("INFO")
     pool = Pool("cm", cm=QueryError("refused"))
-    pool.answers["waits"] = QueryError("no history")
     refresher = refreshing(pool)
     for _time in range(2):
         refresher.refresh_once()
-        refresher.read_waits()
     pool.demand.clear()
     refresher.refresh_once()
     assert messages(caplog) == [
         "the query of cm failed: refused; its last result is kept",
-        "the query of the job history of cm failed: no history; its last result is kept",
         "the query of cm succeeded again",
     ]
 
@@ -317,21 +318,10 @@ def test_a_group_is_passed_over_although_every_second_query_of_the_collector_fai
     assert set(service.server.passed_over.closed(service.now)[key]) == {name}
 
 
-def test_waits_are_stored_with_the_marker_for_the_next_time(service):
-    pool = Pool("cm")
-    refresher = Refreshing(service, pool)
-    refresher.refresh_once()
-    pool.answers["waits"] = {"waits": {86400: {3: 1}}, "until": "9.0"}
-    for since in (None, "9.0"):
-        refresher.read_waits()
-        assert pool.queries[-1]["since"] == since
-    assert service.server.history.wait_marker("cm") == "9.0"
-
-
 # --- threads ---
 
 
-def test_while_a_refresh_hangs_requests_are_answered_and_histories_are_read(service):
+def test_while_a_refresh_hangs_requests_are_answered(service):
     release, hanging, pool = threading.Event(), threading.Event(), Pool("cm")
 
     def wait(query):
@@ -342,17 +332,11 @@ def test_while_a_refresh_hangs_requests_are_answered_and_histories_are_read(serv
     pool.before = wait
     service.server.queries.run = pool
     threads = running_service.threads(service.server)
-    service.server.start(thread for thread in threads if thread.name in ("refresh", "waits"))
+    service.server.start(thread for thread in threads if thread.name == "refresh")
     try:
         assert hanging.wait(60)
         assert service.result("get_supply")["as_of"] is None
-        assert becomes(lambda: service.server.history.wait_marker("cm") == "1.0")
     finally:
         release.set()
     assert becomes(lambda: service.server.pool_state.snapshot().supply["as_of"])
     service.server.stop(60)
-
-
-def test_no_history_is_read_when_the_setting_is_zero(new_service):
-    service = new_service(pool={"job_history_seconds": 0})
-    assert "waits" not in {thread.name for thread in running_service.threads(service.server)}

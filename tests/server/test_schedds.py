@@ -7,9 +7,12 @@ from glidein_demand.web import table_rows
 
 from conftest import NOW
 
+STARTS = {"RecentJobsStarted": 4, "RecentJobsAccumTimeToStart": 100}
+ROW_OF_POOL = {"idle": 3, "jobs_started": 4, "start_wait_s": 100}
+
 
 def ad(name="a", **values):
-    return {"Name": name, "MyAddress": f"<{name}>", "TotalIdleJobs": 3, "LastHeardFrom": 10, **values}
+    return {"Name": name, "MyAddress": f"<{name}>", "TotalIdleJobs": 3, "LastHeardFrom": 10, **STARTS, **values}
 
 
 def gateway(name="gateway-psc@", **values):
@@ -38,9 +41,16 @@ def test_each_schedd_has_the_address_of_its_newest_ad():
         {"MyAddress": "<y>"},
     ]
     assert schedds.of_pool(ads) == [
-        {"name": "a", "address": {"Name": "a", "MyAddress": "<a>", "CondorVersion": "v"}, "idle": 3},
-        {"name": "b", "address": {"Name": "b", "MyAddress": "<new>"}, "idle": 3},
+        {"name": "a", "address": {"Name": "a", "MyAddress": "<a>", "CondorVersion": "v"}, **ROW_OF_POOL},
+        {"name": "b", "address": {"Name": "b", "MyAddress": "<new>"}, **ROW_OF_POOL},
     ]
+
+
+def test_the_starts_of_jobs_are_summed_over_the_schedds_whose_ads_have_them():
+    missing = ad("b", RecentJobsAccumTimeToStart="x")
+    rows = schedds.of_pool([ad("a"), missing, gateway(**STARTS), ad("c", RecentJobsStarted=1)])
+    assert schedds.starts(rows, NOW) == (NOW, 5, 200)
+    assert schedds.starts(schedds.of_pool([missing]), NOW) is None
 
 
 def test_without_names_all_schedds_are_selected():

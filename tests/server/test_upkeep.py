@@ -1,5 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
+from glidein_demand.pool.schedds import Starts
 from sqlalchemy import text
 
 from conftest import NOW, TOKEN, group, site_report
@@ -37,3 +38,13 @@ def test_old_data_is_deleted_once_an_hour(service):
         with service.server.database.read() as connection:
             left.append(connection.execute(text("SELECT count(*) FROM glidein")).scalar())
     assert left == [1, 0, 0]
+
+
+def test_the_starts_of_jobs_are_recorded_while_their_query_is_recent(service):
+    service.server.pool_state.store_starts(Starts(NOW, 4, 780))
+    service.upkeep.record()
+    service.now += service.settings.max_age_seconds + 300
+    service.upkeep.record()
+    series = service.server.history.pool_series(NOW - 300, service.now + 1)
+    assert (series["jobs_started"][0], series["start_wait_s"][0]) == (4, 780)
+    assert (series["jobs_started"][-1], series["start_wait_s"][-1]) == (None, None)

@@ -23,7 +23,6 @@ from glidein_demand.web import charts
 
 NOW = 1_795_212_000  # on a full hour, as whole spans are thinned
 YEAR = 365 * DAY
-WAIT_BUCKETS = 30  # number of parts of a day that have jobs
 
 
 def fill(database, sites):
@@ -31,13 +30,10 @@ def fill(database, sites):
     chance = random.Random(1)  # noqa: S311 - the same numbers each time
     names = ["", *(f"site-{number}.example.org" for number in range(sites))]  # "": all of them together
     with database.begin() as connection:
-        days = [{"day": NOW // DAY * DAY - day * DAY, "jobs": 100} for day in range(365)]
-        connection.execute(
-            tables.history_wait.insert(), [{**day, "bucket": bucket} for day in days for bucket in range(WAIT_BUCKETS)]
-        )
+        days = [NOW // DAY * DAY - day * DAY for day in range(365)]
         for name in names[1:]:
             key = {"level": BY_DAY, "site": name, "entry": "main", "shape": "node"}
-            rows = [{**key, "time": day["day"], "core_s": 10**7} for day in days]
+            rows = [{**key, "time": day, "core_s": 10**7} for day in days]
             connection.execute(tables.glidein_core_hours.insert(), rows)
             jobs = [{**row, "user": "alice@pool", "project": "physics", "vo": ""} for row in rows]
             connection.execute(tables.job_core_hours.insert(), jobs)

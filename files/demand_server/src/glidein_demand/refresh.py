@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Any
 from .pool import schedds
 from .pool.passed_over import PassedOverDetector
 from .pool.pool_state import GONE
-from .pool.queries import MAX_PARALLEL_QUERIES, QueryError, demand_queries, schedd_query, schedds_query
+from .pool.queries import MAX_PARALLEL_QUERIES, QueryError, demand_queries, schedds_query
 from .server import Server
 from .values import one_line
 
@@ -37,7 +36,6 @@ class Refresher:
         self._schedds: list[dict[str, Any]] = []
         self._by_requirements: set[str] = set()
         self._errors: dict[str, str] = {}
-        self._schedds_read = threading.Event()
 
     def refresh_once(self) -> None:
         """Run all queries once. After a failed query, the pool's state has the error and the last good result."""
@@ -69,19 +67,6 @@ class Refresher:
             limits.result()
         self._detect_passed_over(now)
 
-    def read_waits(self) -> None:
-        """Read from each schedd how long the jobs waited that have ended since the last call, and store that."""
-        if self._schedds_read.wait(self._settings.pool.job_history_seconds):
-            for schedd in self._schedds:
-                self._attempt(f"the job history of {schedd['name']}", partial(self._read_waits, schedd))
-
-    def _read_waits(self, schedd: Mapping[str, Any]) -> None:
-        history, name = self._server.history, schedd["name"]
-        since = history.wait_marker(name)
-        result = self._run({**schedd_query(self._settings, schedd), "type": "waits", "since": since})
-        if result["until"] != since:
-            history.add_waits(name, result["until"], result["waits"])
-
     def _store_demand(self, name: str, parts: list[Future[dict[str, Any]]], now: int) -> None:
         results = [part.result() for part in parts]
         self._by_requirements.discard(name)
@@ -94,11 +79,11 @@ class Refresher:
         found = self._run(schedds_query(self._settings))
         self._schedds, missing = schedds.select(found["schedds"], self._settings.pool.schedds)
         self._pool_state.store_gateways(found["gateways"])
+        self._pool_state.store_starts(schedds.starts(self._schedds, int(self._server.clock())))
         gone = self._pool_state.store_schedds({schedd["name"] for schedd in self._schedds}, missing)
         for name in gone:
             self._log_change(name, GONE)
         if self._schedds:
-            self._schedds_read.set()
             self._log_change("the pool", "")
         elif not gone:
             error = "the collector has no schedd"

@@ -79,13 +79,10 @@ def wsgi() -> flask.Flask:
 def threads(server: Server) -> list[Every]:
     """Return the threads of the server's periodic work; none of them runs yet."""
     settings = server.settings
-    refresher = Refresher(server)
     found = [
-        Every("refresh", settings.pool.refresh_seconds, refresher.refresh_once),
+        Every("refresh", settings.pool.refresh_seconds, Refresher(server).refresh_once),
         Every("upkeep", upkeep.INTERVAL_S, upkeep.Upkeep(server).work, delay_s=upkeep.INTERVAL_S),
     ]
-    if settings.pool.job_history_seconds:
-        found.append(Every("waits", settings.pool.job_history_seconds, refresher.read_waits))
     if settings.metrics.graphite_server:
         found.append(Every("graphite", GRAPHITE_S, graphite(server)))
     return found

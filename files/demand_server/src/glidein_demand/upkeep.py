@@ -8,6 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from .pool.schedds import Starts
 from .server import Server
 from .store.history import known_sum
 from .store.schema import POOL_FIELDS
@@ -18,7 +19,9 @@ DELETE_EVERY_S = 3600
 log = logging.getLogger(__name__)
 
 
-def pool_record(demand: Mapping[str, Any], supply: Mapping[str, Any], now: float, max_age_s: float) -> dict[str, Any]:
+def pool_record(
+    demand: Mapping[str, Any], supply: Mapping[str, Any], starts: Starts | None, now: float, max_age_s: float
+) -> dict[str, Any]:
     """Return the history's record of the pool. None is unknown: results older than `max_age_s` do not count."""
 
     def is_known(as_of: float | None) -> bool:
@@ -32,6 +35,8 @@ def pool_record(demand: Mapping[str, Any], supply: Mapping[str, Any], now: float
     if is_known(supply["as_of"]):
         found["glidein_cores"] = sum(entry["cpus"] for entry in entries)
         found["glidein_cores_claimed"] = sum(entry["cpus_claimed"] for entry in entries)
+    if starts is not None and is_known(starts.as_of):
+        found["jobs_started"], found["start_wait_s"] = starts.jobs_started, starts.start_wait_s
     return found
 
 
@@ -102,6 +107,6 @@ class Upkeep:
         server, settings = self._server, self._server.settings
         snapshot = server.pool_state.snapshot()
         age = settings.max_age_seconds
-        pool = pool_record(snapshot.results.demand(), snapshot.supply, now, age)
+        pool = pool_record(snapshot.results.demand(), snapshot.supply, snapshot.starts, now, age)
         sites = site_records(server.reports.reports(), snapshot.supply, now, settings.pool.silent_seconds, age)
         return server.history.record(now, pool, sites)

@@ -62,9 +62,10 @@ def read(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
 
 def read_history(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
     """Return {"facts"} as `read` does, of a job that has left the queue."""
-    for ad in schedd.history(jobs.is_job(query["cluster"], query["proc"]), HISTORY_ATTRIBUTES, 1, ""):
-        return {"facts": {**_values(ad), "place": "history", "group": None, "unreadable": None, "excluded_by": []}}
-    return {"facts": None}
+    ad = schedd.ended(jobs.is_job(query["cluster"], query["proc"]), HISTORY_ATTRIBUTES)
+    if ad is None:
+        return {"facts": None}
+    return {"facts": {**_values(ad), "place": "history", "group": None, "unreadable": None, "excluded_by": []}}
 
 
 def _facts(ad: classad2.ClassAd, place: str, query: Mapping[str, Any], groups_of: Callable[..., Any]) -> dict[str, Any]:

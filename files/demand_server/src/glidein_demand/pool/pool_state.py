@@ -164,6 +164,7 @@ class Snapshot:
     supply: dict[str, Any]
     gateways: tuple[Mapping[str, Any], ...] = ()
     """The result of schedds.merge_gateways."""
+    starts: schedds.Starts | None = None
 
 
 class PoolState:
@@ -235,6 +236,11 @@ class PoolState:
             merged = schedds.merge_gateways(self._snapshot.gateways, rows, self._clock(), FORGET_S)
             if merged != self._snapshot.gateways:
                 self._snapshot = replace(self._snapshot, gateways=merged)
+
+    def store_starts(self, starts: schedds.Starts | None) -> None:
+        """Store the starts of jobs (schedds.starts)."""
+        with self._lock:
+            self._snapshot = replace(self._snapshot, starts=starts)
 
     def store_limits(self, limits: Mapping[str, Any] | None) -> None:
         """Store the negotiator's limits (accounting_limits.read); None for no limit."""

@@ -142,30 +142,23 @@ def schedds_query(settings: Settings) -> dict[str, Any]:
     return {"type": "schedds", "collector": settings.pool.collector}
 
 
-def schedd_query(settings: Settings, schedd: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part that all queries of a schedd (a row of schedds.of_pool) have."""
-    return {
-        "schedd": schedd["name"],
-        "address": schedd["address"],
-        "constraint": settings.pool.constraint,
-        "users": list(settings.pool.users),
-    }
-
-
 def demand_queries(
     settings: Settings,
     schedd: Mapping[str, Any],
     by_requirements: bool,
     requested_attributes: Iterable[str] = (),
 ) -> list[dict[str, Any]]:
-    """Return the queries of a schedd for its demand: parts that can run in parallel.
+    """Return the queries of a schedd (a row of schedds.of_pool) for its demand: parts that can run in parallel.
 
     by_requirements: whether the last query grouped jobs by Requirements (see autoclusters.py). requested_attributes:
     names of job attributes that callers requested.
     """
     query = {
-        **schedd_query(settings, schedd),
         "type": "demand",
+        "schedd": schedd["name"],
+        "address": schedd["address"],
+        "constraint": settings.pool.constraint,
+        "users": list(settings.pool.users),
         "attributes": list(settings.pool.attributes),
         "runtime_attributes": list(settings.pool.runtime_attributes),
         "requested_attributes": list(requested_attributes),

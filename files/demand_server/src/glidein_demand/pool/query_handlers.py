@@ -10,19 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
-from ..wait_buckets import bucket
 from . import accounting_limits, autoclusters, job_facts, jobs, schedds, supply
 from .schedds import Schedd
 
 MAX_DIVIDED = 5000
 """The most rows of one result that are grouped by the attributes that callers requested."""
-
-MAX_ENDED = 5000
-"""The most ended jobs that one query reads: the newest since the last query. The waits of others do not count."""
-
-DAY_S = 86_400
-
-_STARTED = "JobUniverse == 5 && JobStartDate isnt undefined && QDate isnt undefined"
 
 
 def run_query(query: dict[str, Any]) -> dict[str, Any]:
@@ -36,7 +28,6 @@ def run_query(query: dict[str, Any]) -> dict[str, Any]:
     _make_authentication_optional(htcondor2.param)
     of_schedd: dict[str, Callable[[Mapping[str, Any], Schedd], dict[str, Any]]] = {
         "demand": read_demand,
-        "waits": read_waits,
         "job": job_facts.read,
         "job_history": job_facts.read_history,
     }
@@ -118,29 +109,6 @@ def read_demand(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
         "by_requirements": by_requirements,
         "attributes": list(divided_by),
     }
-
-
-def read_waits(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
-    """Return {"waits": {day epoch: {bucket: jobs}}, "until": marker} of the jobs that ended after query["since"].
-
-    since: the marker of the last query, "cluster.proc" of the newest job in the history then; None at first. If the
-    history no longer has that job, all its jobs ended later. until: the marker for the next query.
-    """
-    tests = [_STARTED, jobs.users_constraint(query["users"]), query["constraint"]]
-    constraint = " && ".join(f"({test})" for test in tests if test)
-    until = query["since"]
-    since = jobs.is_job(*until.split(".")) if until else ""
-    ads = schedd.history(constraint, ["ClusterId", "ProcId", "QDate", "JobStartDate"], MAX_ENDED, since)
-    waits: dict[int, dict[int, int]] = {}
-    for index, ad in enumerate(ads):
-        if index == 0:  # the job that ended last comes first
-            until = f"{ad['ClusterId']}.{ad['ProcId']}"
-        start, queued = jobs.evaluate(ad, "JobStartDate"), jobs.evaluate(ad, "QDate")
-        if isinstance(start, int) and isinstance(queued, int) and start > 0:
-            counts = waits.setdefault(start // DAY_S * DAY_S, {})
-            number = bucket(start - queued)
-            counts[number] = counts.get(number, 0) + 1
-    return {"waits": waits, "until": until}
 
 
 def _plain(ads: Iterable[Any], names: Iterable[str]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ An ad is a dict of evaluated values without undefined ones. Only `Schedd` runs i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from .slots import number, positive_int
 
@@ -18,11 +18,12 @@ Row = Mapping[str, Any]
 ADDRESS = ("Name", "MyAddress", "Machine", "CondorVersion", "MyType")
 """The attributes that a connection to a daemon needs."""
 
+_STARTS = {"jobs_started": "RecentJobsStarted", "start_wait_s": "RecentJobsAccumTimeToStart"}
 _COUNTS = {"idle": "GatewayJobsIdle", "running": "GatewayJobsRunning", "held": "GatewayJobsHeld"}
 
 ATTRIBUTES = (
     *ADDRESS, "TotalIdleJobs", "LastHeardFrom", "is_glidein", "GLIDEIN_Site", "AuthenticatedIdentity",
-    *_COUNTS.values(),
+    *_STARTS.values(), *_COUNTS.values(),
 )  # fmt: skip
 """The attributes of a schedd's ad that are read."""
 
@@ -41,6 +42,17 @@ _PREFIX = "gateway-"
 
 NO_PROC_ADS = 0x40
 """`fetch_NoProcAds` of HTCondor's query_result_type.h: only the ads of clusters. The bindings have no name for it."""
+
+
+class Starts(NamedTuple):
+    """The jobs whose first start was in the last 20 minutes, and the sum of their waits before it in seconds.
+
+    The 20 minutes are the default of HTCondor's STATISTICS_WINDOW_SECONDS. as_of: the time of the query.
+    """
+
+    as_of: int
+    jobs_started: int
+    start_wait_s: int
 
 
 class Schedd:
@@ -82,20 +94,23 @@ class Schedd:
         """Return complete ads of clusters: their values may refer to any of their attributes."""
         return self._schedd.query(constraint, [], opts=self._htcondor.QueryOpts.IncludeClusterAd | NO_PROC_ADS)
 
-    def history(self, constraint: str, projection: list[str], most: int, since: str) -> list[Any]:
-        """Return the newest ended jobs, at most `most`, up to the one for which the expression `since` is true."""
-        if since:
-            return self._schedd.history(constraint, projection, most, since)
-        return self._schedd.history(constraint, projection, most)
+    def ended(self, constraint: str, projection: list[str]) -> Any:
+        """Return the newest ended job that satisfies the constraint, or None."""
+        return next(iter(self._schedd.history(constraint, projection, 1)), None)
 
 
 def of_pool(ads: Iterable[Ad]) -> list[dict[str, Any]]:
-    """Return [{"name", "address": {attribute: value}, "idle": n}] of the schedds that are not gateways, by name."""
+    """Return the schedds that are not gateways, by name.
+
+    [{"name", "address": {attribute: value}, "idle": n, "jobs_started": n, "start_wait_s": s}]. The last two are those
+    of `Starts`, and None if the ad does not have them.
+    """
     return [
         {
             "name": name,
             "address": {key: ad[key] for key in ADDRESS if key in ad},
             "idle": positive_int(ad, "TotalIdleJobs"),
+            **{key: number(ad, attribute) for key, attribute in _STARTS.items()},
         }
         for name, ad in _newest(ad for ad in ads if isinstance(ad.get("MyAddress"), str) and not _is_gateway(ad))
     ]
@@ -109,6 +124,12 @@ def select(known: Iterable[dict[str, Any]], names: Iterable[str]) -> tuple[list[
     chosen = [schedd for schedd in known if schedd["name"].lower() in wanted]
     present = {schedd["name"].lower() for schedd in chosen}
     return chosen, [name for lower, name in wanted.items() if lower not in present]
+
+
+def starts(rows: Iterable[Row], as_of: int) -> Starts | None:
+    """Return the sums over the schedds, rows of `of_pool`; None if no ad has the attributes."""
+    known = [[row[key] for key in _STARTS] for row in rows if None not in (row[key] for key in _STARTS)]
+    return Starts(as_of, *map(sum, zip(*known))) if known else None
 
 
 def gateways(ads: Iterable[Ad]) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the glidein.ops authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The history of the pool and its sites over time, and of the waits of jobs."""
+"""The history of the pool and its sites over time."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any, NamedTuple, Optional
 
 from sqlalchemy import Connection, Select, case, delete, func, literal, select
 
-from ..values import DAY_S, WEEK_S, begin_of
-from ..wait_buckets import quantile
+from ..values import DAY_S, begin_of
 from . import schema
-from .database import Database, markers, set_marker, upsert
+from .database import Database, upsert
 from .schema import ALL_SITES, POOL_FIELDS, SITE_FIELDS
 
 Value = Optional[float]
@@ -29,7 +28,6 @@ class Level(NamedTuple):
 LEVELS = (Level(300, 2 * DAY_S), Level(3600, 30 * DAY_S), Level(21600, 0))
 """Finest first. The last is kept for state.keep_history_days."""
 
-_WAITS = "waits"  # the kind of marker: the last job of a schedd whose wait is counted
 _FIELDS = (*SITE_FIELDS, *POOL_FIELDS)
 _column = schema.history.c
 _of_pool = _column.site == ALL_SITES
@@ -77,7 +75,6 @@ class History:
         if self._has_older(forget, range(len(LEVELS))):
             with self._db.begin() as connection:
                 connection.execute(delete(schema.history).where(_column.time < forget))
-                connection.execute(delete(schema.history_wait).where(schema.history_wait.c.day < forget - DAY_S))
 
     def pool_series(self, since: float, until: float, points: int = 400) -> dict[str, list[Any]]:
         """Return {"times": [epoch], <each of POOL_FIELDS>: [number|None]} in at most `points` equal steps.
@@ -107,62 +104,11 @@ class History:
         others = remainder(series.pop(ALL_SITES), series.values()) if len(names) > len(shown) else None
         return {"times": list(times), "sites": {site: series[site] for site in shown}, "others": others}
 
-    def add_waits(self, schedd: str, marker: Any, waits: Mapping[Any, Mapping[Any, int]]) -> None:
-        """Add jobs' waits, {day epoch: {bucket: jobs}} (wait_buckets.py), and store the marker, in one transaction.
-
-        Days and buckets may be texts, as in JSON.
-        """
-        rows = [
-            {"day": int(day), "bucket": int(bucket), "jobs": jobs}
-            for day, counts in waits.items()
-            for bucket, jobs in counts.items()
-        ]
-        with self._db.begin() as connection:
-            if rows:
-                connection.execute(upsert(connection, schema.history_wait, ["day", "bucket"], add=["jobs"]), rows)
-            set_marker(connection, _WAITS, schedd, marker)
-
-    def wait_marker(self, schedd: str) -> Any:
-        """Return the marker of the last add_waits() for this schedd; None before the first."""
-        with self._db.read() as connection:
-            return markers(connection, _WAITS).get(schedd)
-
-    def weekly_waits(self) -> list[dict[str, Any]]:
-        """Return [{"week": Monday 00:00 UTC, "jobs", "p50_s", "p90_s"}] of jobs' waits, oldest first."""
-        weeks: dict[int, dict[int, int]] = {}
-        for (week, bucket), jobs in sorted(self._waits(0, WEEK_S).items()):
-            weeks.setdefault(week, {})[bucket] = jobs
-        return [
-            {
-                "week": week,
-                "jobs": sum(counts.values()),
-                "p50_s": quantile(counts, 0.5),
-                "p90_s": quantile(counts, 0.9),
-            }
-            for week, counts in weeks.items()
-        ]
-
-    def recent_waits(self, now: float) -> dict[int, int]:
-        """Return {bucket: jobs} of the waits of yesterday and today (UTC)."""
-        total: dict[int, int] = {}
-        for (_day, bucket), jobs in self._waits(begin_of(int(now), DAY_S) - DAY_S, DAY_S).items():
-            total[bucket] = total.get(bucket, 0) + jobs
-        return total
-
     def _has_older(self, before: float, levels: Iterable[int]) -> bool:
         query = select(func.min(_column.time)).where(_column.level.in_(levels), _of_pool)
         with self._db.read() as connection:
             oldest = connection.execute(query).scalar()
         return oldest is not None and oldest < before
-
-    def _waits(self, since: int, step_s: int) -> dict[tuple[int, int], int]:
-        """Return {(beginning of a step, bucket): jobs}."""
-        column = schema.history_wait.c
-        begin = begin_of(column.day, step_s).label("begin")
-        query = select(begin, column.bucket, func.sum(column.jobs)).where(column.day >= since)
-        with self._db.read() as connection:
-            found = connection.execute(query.group_by("begin", column.bucket)).all()
-        return {(step, bucket): int(jobs) for step, bucket, jobs in found}
 
 
 def known_sum(values: Iterable[Value]) -> Value:

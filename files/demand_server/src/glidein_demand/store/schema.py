@@ -134,8 +134,8 @@ job_core_hours = Table(
     sqlite_with_rowid=False,
 )
 
-# history.py
-POOL_FIELDS = ("idle_jobs", "idle_cores", "glidein_cores", "glidein_cores_claimed")
+# history.py. jobs_started and start_wait_s are sums of 20 minutes (schedds.Starts): their quotient is the mean wait.
+POOL_FIELDS = ("idle_jobs", "idle_cores", "glidein_cores", "glidein_cores_claimed", "jobs_started", "start_wait_s")
 SITE_FIELDS = ("queued", "running", "registered")
 
 ALL_SITES = ""
@@ -150,13 +150,6 @@ history = Table(
     Column("time", BigInteger, primary_key=True, autoincrement=False),
     *(Column(field, Float) for field in (*SITE_FIELDS, *POOL_FIELDS)),
     sqlite_with_rowid=False,
-)
-history_wait = Table(
-    "history_wait",
-    metadata,
-    Column("day", BigInteger, primary_key=True, autoincrement=False),
-    Column("bucket", Integer, primary_key=True, autoincrement=False),
-    Column("jobs", BigInteger, nullable=False),
 )
 
 # leases.py

@@ -6,11 +6,11 @@ GET /history?range=day|week|month|year returns `history_json`; times are epoch s
 
     {"range": "day", "since": 1795124873, "until": 1795211273,
      "pool":  {"times": [t], "idle_jobs": [n|null], "idle_cores": [...], "glidein_cores": [...],
-               "glidein_cores_claimed": [...]},
+               "glidein_cores_claimed": [...],
+               "job_wait_s": [...]},  # mean wait before the first start; null if no job started
      "sites": {"times": [t], "series": [{"name": "PSC", "rest": false, "queued": [n|null], "running": [...],
                                          "registered": [...]}]},        # most glideins first; "rest": all other sites
-     "waits": [{"week": t, "jobs": n, "p50_s": s, "p90_s": s}],         # week: its Monday, 00:00 UTC
-     "share": [{"week": t, "used_core_hours": h, "other_core_hours": h, "percent": p}],  # claimed by jobs
+     "share": [{"week": monday, "used_core_hours": h, "other_core_hours": h, "percent": p}],  # claimed by jobs
      "work":  {"step": "hour"|"day"|"week", "rows": [{"time": t, "granted_core_hours": h, "used_core_hours": h}]}}
 """
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, Callable
 
 from ..store.core_hours import CoreHours
 from ..store.history import History
@@ -55,6 +55,7 @@ def history_json(history: History, core_hours: CoreHours, name: str, now: float)
     length, points, weeks, step = RANGES[name]
     since, oldest_week = now - length, now - weeks * WEEK_S
     pool = history.pool_series(since, now, points)
+    waits = [round(wait_s / jobs) if jobs else None for jobs, wait_s in zip(pool["jobs_started"], pool["start_wait_s"])]
     of_sites = history.site_series(since, now, points, TOP_SITES)
     series = [{"name": site, "rest": False, **_counts(counts)} for site, counts in of_sites["sites"].items()]
     if of_sites["others"]:
@@ -63,9 +64,8 @@ def history_json(history: History, core_hours: CoreHours, name: str, now: float)
         "range": name,
         "since": int(since),
         "until": int(now),
-        "pool": {key: pool[key] for key in ("times", *POOL)},
+        "pool": {**{key: pool[key] for key in ("times", *POOL)}, "job_wait_s": waits},
         "sites": {"times": of_sites["times"], "series": series},
-        "waits": [row for row in history.weekly_waits() if row["week"] > oldest_week],
         "share": [
             _share(row)
             for row in core_hours.series(WEEK_S, oldest_week, now)
@@ -88,9 +88,9 @@ def figures(history: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows has no canvas.
     """
     return [
-        _demand(history),
+        _pool(history, "demand", "Demand", POOL),
         _sites(history),
-        _waits(history["waits"]),
+        _pool(history, "waits", "Wait of jobs before their first start", {"job_wait_s": "Mean wait"}, format_duration),
         _shares(history["share"]),
         _used(history["work"]),
     ]
@@ -113,16 +113,28 @@ def _figure(name: str, title: str, of: str, head: Sequence[str], rows: list[list
     return {"id": f"chart-{name}", "title": title, "caption": f"{title}, {of}", "head": head, "rows": rows}
 
 
-def _demand(history: Mapping[str, Any]) -> dict[str, Any]:
-    pool = history["pool"]
-    known = [index for index in range(len(pool["times"])) if any(pool[key][index] is not None for key in POOL)]
+def _whole(value: float) -> str:
+    # Means over a step are fractions; the page shows whole jobs.
+    return format_number(round(value))
+
+
+def _pool(
+    history: Mapping[str, Any],
+    name: str,
+    title: str,
+    columns: Mapping[str, str],
+    text: Callable[[float], str] = _whole,
+) -> dict[str, Any]:
+    """Return the chart of series of the pool, {key: name of the column}. text: the format of a value."""
+    times, series = history["pool"]["times"], [history["pool"][key] for key in columns]
+    known = [index for index in range(len(times)) if any(values[index] is not None for values in series)]
     # Newest first; the newest is always included.
     step = -(-len(known) // _TABLE_ROWS) or 1
-    rows = [_row(_time(pool["times"][index]), (pool[key][index] for key in POOL)) for index in known[::-1][::step]]
+    rows = [_row(_time(times[index]), (values[index] for values in series), text) for index in known[::-1][::step]]
     if rows:
-        rows += [_row("Lowest", map(_least, map(pool.get, POOL))), _row("Highest", map(_most, map(pool.get, POOL)))]
+        rows += [_row("Lowest", map(_least, series), text), _row("Highest", map(_most, series), text)]
     of = f"last {history['range']}" + ("" if step == 1 else f"; one value in {step} is shown")
-    return _figure("demand", "Demand", of, ["Time (UTC)", *POOL.values()], rows)
+    return _figure(name, title, of, ["Time (UTC)", *columns.values()], rows)
 
 
 def _sites(history: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,16 +145,6 @@ def _sites(history: Mapping[str, Any]) -> dict[str, Any]:
         if any(_most(series[name]) is not None for name in COUNTS)
     ]
     return _figure("sites", "Glideins per site", f"last {history['range']}", head, rows)
-
-
-def _waits(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    rows = [
-        [_date(week["week"]), format_number(week["jobs"]), *(format_duration(week[key]) for key in ("p50_s", "p90_s"))]
-        for week in reversed(weeks)
-        if week["jobs"]
-    ]
-    head = ["Week of", "Jobs started", "Median wait", "90 % waited at most"]
-    return _figure("waits", "Wait times of jobs", "per week", head, rows)
 
 
 def _shares(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -189,9 +191,8 @@ def _most(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
-def _row(name: str, values: Iterable[float | None]) -> list[str]:
-    # Means over a step are fractions; the page shows whole jobs.
-    return [name, *(format_number(None if value is None else round(value)) for value in values)]
+def _row(name: str, values: Iterable[float | None], text: Callable[[float], str] = _whole) -> list[str]:
+    return [name, *(UNKNOWN if value is None else text(value) for value in values)]
 
 
 def _time(epoch: float) -> str:

@@ -13,11 +13,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from .. import __version__
-from ..pool.schedds import described_gateways
+from ..pool.schedds import Starts, described_gateways
 from ..server import Server
 from ..store.core_hours import CoreHours
 from ..values import Key
-from ..wait_buckets import quantile
 from . import problems, results
 from .methods import METHODS
 
@@ -81,18 +80,12 @@ class _ServerMetrics(Collector):
         yield InfoMetricFamily("glidein_demand", "The demand server", {"version": __version__})
         yield from _of_server(server, now)
         yield from _of_demand(snapshot.results.demand())
+        yield from _of_starts(snapshot.starts)
         yield from _of_supply(snapshot.supply)
         yield from _of_gateways(described_gateways(snapshot.gateways, now))
         yield from _of_sites(reports, server.reports.launched(), server.leases.rows())
         yield from _of_entries(reports, snapshot.supply["entries"], server.ended_glideins.totals())
         yield from _of_recent_glideins(results.recent_glideins(server, now))
-        waits = server.history.recent_waits(now)
-        yield _gauges(
-            "glidein_demand_job_wait_seconds",
-            "Wait of jobs before their first start, of ended jobs that started yesterday or today (UTC)",
-            ["percentile"],
-            {(label,): w for label, q in (("50", 0.5), ("90", 0.9)) if (w := quantile(waits, q)) is not None},
-        )
         yield from _of_core_hours(server.core_hours)
 
 
@@ -135,6 +128,12 @@ def _of_demand(demand: Mapping[str, Any]) -> Iterator[Metric]:
         "glidein_demand_schedds", "Schedds of the pool, by the result of the last query", ["state"],
         {(state,): len(demand["schedds"][state]) for state in ("answered", "failed")},
     )  # fmt: skip
+
+
+def _of_starts(starts: Starts | None) -> Iterator[Metric]:
+    if starts is not None and starts.jobs_started:
+        help_text = "Mean wait before the first start, of jobs that started in the last 20 minutes"
+        yield _gauge("job_wait_seconds", help_text, starts.start_wait_s / starts.jobs_started)
 
 
 def _of_supply(supply: Mapping[str, Any]) -> Iterator[Metric]:

@@ -7,7 +7,7 @@
   const DAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
   const HOUR = 3600;
   const DAY = 24 * HOUR;
-  const WAITS = [1, 3, 10, 30, 60, 180, 600, 1800, HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 30 * DAY];
+  const WAITS = [1, 10, 60, 600, HOUR, 6 * HOUR, DAY, 7 * DAY, 30 * DAY];
   const drawn = new Map(); // id of the figure: its Chart
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const choice = document.getElementById("site-count");
@@ -121,27 +121,24 @@
     return { type: "line", data: { datasets }, options: chosen };
   }
 
-  const weekAxis = (rows) => ({ type: "category", labels: rows.map((row) => day(at(row.week))) });
-  const ofWeek = (rows) => (item) => `Week of ${day(at(rows[item.dataIndex].week))} ${at(rows[item.dataIndex].week).getUTCFullYear()}`;
-
   function waits(colour) {
-    const rows = data.waits.filter((row) => row.jobs);
-    const line = (label, key, index, pointStyle) => ({
-      label, data: rows.map((row) => (isKnown(row[key]) ? Math.max(1, row[key]) : null)), pointStyle, pointRadius: 4,
-      borderColor: colour.series[index], backgroundColor: colour.series[index], borderWidth: 2,
-    });
+    // The axis has no zero. A wait without a known neighbour has no line, only its point.
+    const values = data.pool.job_wait_s.map((wait) => (isKnown(wait) ? Math.max(1, wait) : null));
+    const line = {
+      label: "Mean wait", data: points(data.pool.times, values), borderColor: colour.series[0],
+      backgroundColor: colour.series[0], borderWidth: 2, pointRadius: 2, pointHitRadius: 6,
+    };
     const y = {
-      type: "logarithmic", beginAtZero: false,
-      afterBuildTicks: (scale) => { scale.ticks = WAITS.filter((value) => value >= scale.min && value <= scale.max).map((value) => ({ value })); },
+      type: "logarithmic", min: 1,
+      afterBuildTicks: (scale) => { scale.ticks = WAITS.filter((value) => value <= scale.max).map((value) => ({ value })); },
       ticks: { callback: (value) => duration(value), autoSkip: false },
     };
     const label = (item) => ` ${item.dataset.label}: ${duration(item.parsed.y)}`;
-    const chosen = options(colour, weekAxis(rows), y, ofWeek(rows), label);
-    chosen.plugins.tooltip.callbacks.footer = (items) => `${count(rows[items[0].dataIndex].jobs)} jobs started`;
-    chosen.plugins.legend.labels.usePointStyle = true;
-    const datasets = [line("Median", "p50_s", 0, "circle"), line("90th percentile", "p90_s", 5, "rectRot")];
-    return { type: "line", data: { labels: rows.map((row) => row.week), datasets }, options: chosen };
+    return { type: "line", data: { datasets: [line] }, options: options(colour, timeAxis(), y, atTime, label) };
   }
+
+  const weekAxis = (rows) => ({ type: "category", labels: rows.map((row) => day(at(row.week))) });
+  const ofWeek = (rows) => (item) => `Week of ${day(at(rows[item.dataIndex].week))} ${at(rows[item.dataIndex].week).getUTCFullYear()}`;
 
   function share(colour) {
     const rows = data.share;
