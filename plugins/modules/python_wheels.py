@@ -33,11 +33,6 @@ options:
     description: Version of the host's glibc, such as V(2.41). Empty for another C library.
     type: str
     required: true
-  pip_arguments:
-    description: Further arguments for C(pip download), such as C(--index-url) or further packages.
-    type: list
-    elements: str
-    default: []
   cache:
     description: Directory of the cache. It is made with mode 0700.
     type: path
@@ -75,13 +70,12 @@ def get(params, check_mode):
             requirements += wheels.read_requirements(handle.read())
     requirements = wheels.applicable(requirements, params["python"])
     tags = wheels.platforms(params["machine"], params["libc"])
-    more = params["pip_arguments"]
-    directory = wheels.directory_of(params["cache"], requirements, params["python"], tags, more)
+    directory = wheels.directory_of(params["cache"], requirements, params["python"], tags)
     if check_mode:
         return directory, not os.path.isdir(directory)
 
     def argv(target):
-        return wheels.download_argv(requirements, params["python"], tags, target, more)
+        return wheels.download_argv(requirements, params["python"], tags, target)
 
     return directory, wheels.fetch(directory, argv, params["timeout"])
 
@@ -94,7 +88,6 @@ def main():
             "python": {"type": "str", "required": True},
             "machine": {"type": "str", "required": True},
             "libc": {"type": "str", "required": True},
-            "pip_arguments": {"type": "list", "elements": "str", "default": []},
             "cache": {"type": "path", "required": True},
             "timeout": {"type": "int", "default": 600},
         },

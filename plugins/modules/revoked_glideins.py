@@ -10,17 +10,14 @@ version_added: 0.1.0
 description:
   - This is internal and may change in any version.
   - Does steps 3 to 5 of the role P(glidein.ops.revocation#role) for each site that M(glidein.ops.revoked_sites) has
-    recorded, until nothing is left. If something is left 30 seconds after O(grace_seconds), the module fails.
+    recorded, until nothing is left. Jobs have 60 seconds to save their work. If something is left after 90 seconds,
+    the module fails.
 extends_documentation_fragment: glidein.ops.attributes
 options:
   directory:
     description: Directory of the state of M(glidein.ops.revoked_sites). The machines are recorded there, too.
     type: path
     required: true
-  grace_seconds:
-    description: Seconds that jobs have to save their work.
-    type: int
-    default: 60
 """
 
 EXAMPLES = "\n# See roles/revocation/tasks/main.yml\n"
@@ -64,7 +61,7 @@ def remove_glideins(params, check_mode, condor):
             sites[site]["machines"] = sorted(glideins.machines)
             if sites[site]["machines"] != known:
                 write_state(path, sites)
-            glideins.act(params["grace_seconds"])
+            glideins.act()
         reports[site] = glideins.report()
     return reports
 
@@ -77,13 +74,7 @@ def sentence(site, report, check_mode):
 
 
 def main():
-    module = AnsibleModule(
-        argument_spec={
-            "directory": {"type": "path", "required": True},
-            "grace_seconds": {"type": "int", "default": 60},
-        },
-        supports_check_mode=True,
-    )
+    module = AnsibleModule(argument_spec={"directory": {"type": "path", "required": True}}, supports_check_mode=True)
     with failing(module, "The glideins of revoked sites cannot be removed: "):
         reports = remove_glideins(module.params, module.check_mode, Condor())
     summary = [sentence(site, report, module.check_mode) for site, report in sorted(reports.items())]

@@ -48,9 +48,7 @@ class Lab:
         self.local([sys.executable, "tests/lab/lab.py", "up"], 1200)
         self.local([sys.executable, "tests/prepare.py", "collection"], 600)
         self.say(f"lab {self.name}: deploying pool and demand server")
-        playbook = ["ansible-playbook", "-i", "inventories/lab", "glidein.ops.deploy", "--limit", "cm"]
-        # Schedd, server and load generator share the few processors of one machine.
-        self.local([*playbook, "-e", "demand_server_nice=-5"], 900)
+        self.local(["ansible-playbook", "-i", "inventories/lab", "glidein.ops.deploy", "--limit", "cm"], 900)
         self.ready = True
 
     def local(self, command, timeout):

@@ -37,7 +37,7 @@ def compare(lab, playbook, target, alias="slurm"):
     """
     found = {}
     # The shipped settings last: a deployment restores them.
-    for prefix, settings in (("default_", {"central_manager_gateway_settings": {}}), ("", {})):
+    for prefix, settings in (("default_", {"__central_manager_gateway_settings": {}}), ("", {})):
         lab.local([*playbook, "-e", json.dumps(settings)], 900)
         result = submit(lab, target, alias)
         lab.say(f"{'settings of HTCondor' if prefix else 'settings of the role'}: {result}")

@@ -169,7 +169,7 @@ class BehindProxy:
         text = jinja2.Template(TEMPLATE.read_text(encoding="utf-8"), trim_blocks=True).render(
             ansible_managed="test",
             demand_server_port=self.port,
-            demand_server_loopback_port=self.server.port,
+            __demand_server_own_port=self.server.port,
             __demand_server_max_connections=max_connections,
             __demand_server_proxy_service="test",
             __demand_server_proxy_user="www-data",

@@ -79,13 +79,11 @@ def applicable(requirements: Iterable[str], python: str) -> List[str]:
     return found
 
 
-def download_argv(
-    requirements: Iterable[str], python: str, tags: Iterable[str], target: str, more: Iterable[str] = ()
-) -> List[str]:
+def download_argv(requirements: Iterable[str], python: str, tags: Iterable[str], target: str) -> List[str]:
     """Return pip's argument list that downloads wheels for a Python version, "3.13", and platform tags."""
     argv = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--no-input", "--quiet"]
     argv += ["--dest", target, "--only-binary=:all:", "--implementation=cp", f"--python-version={python}"]
-    return [*argv, *(f"--platform={tag}" for tag in tags), *more, *requirements, *ALWAYS]
+    return [*argv, *(f"--platform={tag}" for tag in tags), *requirements, *ALWAYS]
 
 
 def directory_of(cache: str, *inputs: Any) -> str:

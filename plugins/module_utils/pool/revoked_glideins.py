@@ -10,7 +10,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandE
 # The negotiator may have assigned slots that it read before: such a job starts a little later.
 SETTLE_S = 6
 PAUSE_S = 2
-# The time that jobs may take to end after the grace, when they are vacated fast.
+# The time that jobs have to save their work, and then to end, when they are vacated fast.
+GRACE_S = 60
 LAST_S = 30
 # Limits on what the ads of a stolen token can add to the state file and to the command lines.
 MOST_MACHINES = 10000
@@ -123,14 +124,14 @@ class RevokedGlideins:
                 self.jobs.update(f"{job} of {name}" for job in ids)
         return jobs
 
-    def act(self, grace_s):
-        """Repeat until nothing is left. grace_s: seconds that jobs have to save their work. Raises CommandError."""
+    def act(self):
+        """Repeat until nothing is left, or until the times for jobs are over. Raises CommandError."""
         begun = self.clock()
         quiet_since = None
         is_off = False
         while True:
             existing, jobs = self.look()
-            self._vacate(jobs, self.clock() - begun > grace_s)
+            self._vacate(jobs, self.clock() - begun > GRACE_S)
             if existing and not is_off:
                 # This deployment's glideins end. The answer of other startds does not matter.
                 is_off = True
@@ -145,8 +146,8 @@ class RevokedGlideins:
                 quiet_since = self.clock() if quiet_since is None else quiet_since
                 if self.clock() - quiet_since >= SETTLE_S:
                     return
-            if self.clock() - begun > grace_s + LAST_S:
-                self.errors = [left_over(grace_s + LAST_S, existing, jobs)] + list(self._failures.values())
+            if self.clock() - begun > GRACE_S + LAST_S:
+                self.errors = [left_over(GRACE_S + LAST_S, existing, jobs)] + list(self._failures.values())
                 return
             self.pause(PAUSE_S)
 

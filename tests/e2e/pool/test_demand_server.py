@@ -135,7 +135,7 @@ def presented(cm):
     return cm.check_output(f"sh -c {shlex.quote(command)}")
 
 
-def test_https_by_the_proxy_reading_with_a_token_and_the_configured_niceness_and_back(cm, server, token, tmp_path):
+def test_https_by_the_proxy_reading_with_a_token_and_the_configured_connections_and_back(cm, server, token, tmp_path):
     first = certificate(cm)
     known = tmp_path / "cert.pem"
     known.write_text(cm.file("/etc/demand-tls/cert.pem").content_string)
@@ -143,19 +143,21 @@ def test_https_by_the_proxy_reading_with_a_token_and_the_configured_niceness_and
         "demand_server_tls_certificate": "/etc/demand-tls/cert.pem",
         "demand_server_tls_key": "/etc/demand-tls/key.pem",
         "demand_server_tls_remote_src": True,
-        "demand_server_settings": {"server": {"reading": "token"}, "pool": {"refresh_seconds": 5, "vo": "lab"}},
-        "demand_server_nice": -5,
+        "demand_server_settings": {
+            "server": {"reading": "token", "max_connections": 600},
+            "pool": {"refresh_seconds": 5, "vo": "lab"},
+        },
     }
-    niceness = "systemctl show --property Nice glidein-demand"
-    # The niceness of the container's first process.
-    inherited = cm.check_output(niceness)
+    # It follows from max_connections.
+    files = "systemctl show --property LimitNOFILE glidein-demand"
+    assert cm.check_output(files) == "LimitNOFILE=1012"
     only_the_server = ("-l", "cm", "--tags", "server")
     try:
         for changed in (True, False):
             deploy = playbook("deploy", *only_the_server, "-e", json.dumps(settings))
             assert deploy.rc == 0, deploy
             assert (deploy.recap["cm"]["changed"] > 0) is changed, deploy
-        assert cm.check_output(niceness) == "Nice=-5"
+        assert cm.check_output(files) == "LimitNOFILE=1112"
         secure = Server(server.url.replace("http:", "https:"))
         assert secure.get("/healthz", verify=known).status_code == 200
         assert secure.get("/demand", verify=known, headers={"Authorization": f"Bearer {token}"}).status_code == 200
@@ -174,6 +176,6 @@ def test_https_by_the_proxy_reading_with_a_token_and_the_configured_niceness_and
         assert playbook("deploy", *only_the_server).rc == 0
     assert server.get("/healthz").status_code in (200, 503)
     assert server.get("/").status_code == 200
-    assert cm.check_output(niceness) == inherited
+    assert cm.check_output(files) == "LimitNOFILE=1012"
     assert cm.run("ls /etc/systemd/system/glidein-demand-proxy* /etc/glidein-demand/nginx.conf").rc != 0
     assert "11002" not in cm.check_output("ss -Hltn")

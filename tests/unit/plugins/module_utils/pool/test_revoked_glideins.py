@@ -64,9 +64,9 @@ class Pool:
     def pause(self, seconds):
         self.now += seconds
 
-    def retire(self, grace_s=60, known=()):
+    def retire(self, known=()):
         retiring = revoked_glideins.RevokedGlideins(self.run, A, known, clock=lambda: self.now, pause=self.pause)
-        retiring.act(grace_s)
+        retiring.act()
         return retiring.report()
 
 
@@ -80,12 +80,12 @@ def test_ads_go_and_jobs_go_back_even_when_the_machine_does_not_answer():
 
 def test_a_job_that_does_not_vacate_is_taken_away_after_the_grace():
     pool = Pool(["3.0"], obeys=None)
-    assert pool.retire(grace_s=20)["errors"] == []
-    assert 20 < pool.now < 20 + revoked_glideins.LAST_S
+    assert pool.retire()["errors"] == []
+    assert revoked_glideins.GRACE_S < pool.now < revoked_glideins.GRACE_S + revoked_glideins.LAST_S
 
 
 def test_an_ad_that_stays_is_an_error_that_names_it():
-    report = Pool(["3.0"], obeys="never").retire(grace_s=4)
+    report = Pool(["3.0"], obeys="never").retire()
     assert "3.0 of the schedd <1.2.3.4:9618?sock=schedd>" in report["errors"][0]
     assert "condor_off: does not answer" in report["errors"][1]
 
