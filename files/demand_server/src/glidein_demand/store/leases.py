@@ -27,6 +27,8 @@ SPARE_S = 900
 
 NOT_PAUSED: dict[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
 
+_PAUSE = select(schema.pause)  # made once: each request executes it
+
 log = logging.getLogger(__name__)
 
 
@@ -275,7 +277,7 @@ def grants(
 
 
 def _pause(connection: Connection) -> dict[str, Any]:
-    row = connection.execute(select(schema.pause)).first()
+    row = connection.execute(_PAUSE).first()
     return dict(NOT_PAUSED) if row is None else {"paused": True, "since": row.since, "reason": row.reason, "by": row.by}
 
 

@@ -23,6 +23,12 @@ MINIMUM_LENGTH = 16
 """The least number of characters of a secret that the operator chose."""
 USED_STEP_S = 3600
 
+_column = schema.token.c
+# Made once: each request executes it.
+_BY_DIGEST = select(_column.name, _column.kind, _column.created, _column.last_used).where(
+    _column.digest == bindparam("given")
+)
+
 
 class TokenError(ValueError):
     """A token that cannot be made, installed or revoked; the message is one line and never has a secret."""
@@ -104,11 +110,10 @@ class Tokens:
 
     def identify(self, secret: str) -> Token | None:
         """Return the token that has this secret, or None. Write nothing: store_uses() stores the use."""
-        given, column = digest(secret), schema.token.c
+        given = digest(secret)
         # The time of a look-up may reveal a part of the digest, but a part of a hash reveals nothing of the secret.
-        query = select(column.name, column.kind, column.created, column.last_used).where(column.digest == given)
         with self._db.read() as connection:
-            found = connection.execute(query).first()
+            found = connection.execute(_BY_DIGEST, {"given": given}).first()
         if found is None:
             return None
         hour = int(self._clock()) // USED_STEP_S * USED_STEP_S
