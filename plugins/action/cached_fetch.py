@@ -7,7 +7,7 @@ import fcntl
 import os
 from typing import Any, Dict
 
-from ansible_collections.glidein.ops.plugins.module_utils.file_tree import FileTreeError, sha256_of
+from ansible_collections.glidein.ops.plugins.module_utils.common.file_tree import FileTreeError, sha256_of
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
 

@@ -5,13 +5,13 @@
 
 from typing import Any, Dict
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import status_report, status_table
 from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import gateway_lines
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import select_hosts
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import WAITING, with_job
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import sites_of_play
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
 

@@ -9,7 +9,7 @@ import tempfile
 from typing import Any, Dict
 
 from ansible import constants
-from ansible_collections.glidein.ops.plugins.module_utils.file_tree import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.file_tree import (
     collect,
     manifest_of,
     version_of,

@@ -5,13 +5,13 @@
 
 from typing import Any, Dict
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import value_of
 from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form import (
     checked_options,
     lifetime_s,
     signed_form,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import TaskVariables
 from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import SiteActionModule
 

@@ -6,6 +6,8 @@
 from typing import Any, Dict, List, Optional
 
 from ansible.errors import AnsibleError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import credential_expires
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_check import (
     hosts_without_token,
     inventory_errors,
@@ -16,8 +18,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import credential_expires
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule, TaskVariables
 
 

@@ -7,7 +7,7 @@ import time
 from typing import Any, Callable, Dict, Optional
 
 from ansible.utils.display import Display
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 from ansible_collections.glidein.ops.plugins.plugin_utils.node_report_script import node_report_script
 from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import SiteActionModule, failure_message
 

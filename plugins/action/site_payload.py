@@ -11,6 +11,7 @@ import os
 from typing import Any, Dict, List, Optional, Tuple
 
 from ansible.errors import AnsibleError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import gateway_catalogue, gateway_tarball
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     read_variables,
@@ -23,7 +24,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payloa
     site_sources,
     tarball_list,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule, TaskVariables
 
 VARIABLES = (

@@ -8,6 +8,7 @@ import os
 import re
 from typing import Any, Dict, List, Optional
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profiles import load_profile
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import (
@@ -26,7 +27,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     unquoted_names,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
 # The variables of the host that are compared with the facts.

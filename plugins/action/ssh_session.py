@@ -13,6 +13,9 @@ from typing import Any, Dict, Iterator, List, Optional
 from ansible.errors import AnsiblePromptInterrupt, AnsiblePromptNoninteractive
 from ansible.module_utils.basic import missing_required_lib
 from ansible.utils.display import Display
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import (
     codes,
     driver,
@@ -30,9 +33,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
     Rule,
     without_secrets,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
 display = Display()

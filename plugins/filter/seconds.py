@@ -26,7 +26,7 @@ options:
 from typing import Any, Callable, Dict
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import DURATION_FORMS, parse_duration
 
 
 def seconds(value: Any, minimum: int = 0, variable: str = "") -> int:

@@ -106,6 +106,8 @@ from typing import Any, Dict, List, Tuple
 from ansible.errors import AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import Spec, duration, invalid, whole_number
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue import (
     ADDRESS,
     CE_PORT,
@@ -113,8 +115,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogu
     build,
     query,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec, duration, invalid, whole_number
 
 _OPTIONS = Spec(
     {

@@ -35,8 +35,8 @@ from typing import Any, Dict, List, Optional
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
 from ansible.utils.display import Display
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import BusyError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_lock import lock_paths, take
-from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError
 
 display = Display()
 

@@ -49,8 +49,8 @@ error:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
-from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor, words
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor, words
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
 
 INTERVAL_S = 0.5
 

@@ -119,8 +119,8 @@ import io
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
-from ansible_collections.glidein.ops.plugins.module_utils.file_tree import Tree, link_target, replace_link
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import failing
+from ansible_collections.glidein.ops.plugins.module_utils.common.file_tree import Tree, link_target, replace_link
 
 SOURCE_SPEC = {
     "src": {"type": "str"},

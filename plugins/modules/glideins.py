@@ -176,16 +176,16 @@ summaries:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, failing
-from ansible_collections.glidein.ops.plugins.module_utils.site.apply import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.apply import (
     QueueUpdate,
     failure_message,
     payload_settings,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import remove_old_logs
-from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_summaries import new_summaries
-from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import check_plan
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.glidein_logs import remove_old_logs
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.glidein_summaries import new_summaries
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.reconcile import check_plan
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import SiteQueue, site_argument_spec
 
 
 def update_queue(params, check_mode):

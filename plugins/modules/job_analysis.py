@@ -25,19 +25,19 @@ options:
 
 EXAMPLES = "\n# See playbooks/explain.yml\n"
 
-RETURN = r""" # See parse_analysis in plugins/module_utils/pool/job_analysis.py """
+RETURN = r""" # See parse_analysis in plugins/module_utils/central_manager/job_analysis.py """
 
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, OutputError
-from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
-from ansible_collections.glidein.ops.plugins.module_utils.pool.job_analysis import (
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.job_analysis import (
     address_command,
     analysis_command,
     parse_analysis,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner, clean_environment
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, InputError, OutputError
 
 # The analysis of one job has a line for each condition of its Requirements.
 MAX_OUTPUT_BYTES = 2**20

@@ -54,8 +54,8 @@ import os
 import shutil
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, clean_environment
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner, clean_environment
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError, OutputError
 
 KEYS = ("python", "machine", "libc")
 

@@ -91,13 +91,13 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
-from ansible_collections.glidein.ops.plugins.module_utils.site.node_probe import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import failing
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.node_probe import (
     NodeProbe,
     summary,
     unfinished,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import site_argument_spec
 
 
 def run(module):

@@ -39,11 +39,11 @@ summary:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import NAME_RULE, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import VariablesFile
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.convert import convert
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 
 def run(params, check_mode):

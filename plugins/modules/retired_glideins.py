@@ -43,10 +43,10 @@ summary:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, failing
-from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
-from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, InputError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import NAME_RULE, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 
 INTERVAL_S = 2
 

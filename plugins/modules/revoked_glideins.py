@@ -33,16 +33,16 @@ summary:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
-from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
-from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations import (
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.revocations import (
     STATE_FILE,
     denied_sites,
     identity,
     read_state,
     write_state,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.pool.revoked_glideins import RevokedGlideins
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.revoked_glideins import RevokedGlideins
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import failing
 
 
 def remove_glideins(params, check_mode, condor):

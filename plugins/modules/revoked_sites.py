@@ -63,11 +63,8 @@ import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import make_private_directory
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, failing
-from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
-from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
-from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations import (
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.revocations import (
     STATE_FILE,
     configuration_digest,
     denied_sites,
@@ -77,6 +74,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations impor
     revised,
     write_state,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import make_private_directory
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, InputError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import NAME_RULE, is_name
 
 
 def record(params, check_mode, condor, clock=time.time):

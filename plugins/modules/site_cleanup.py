@@ -47,14 +47,14 @@ import pwd
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
-from ansible_collections.glidein.ops.plugins.module_utils.site.cleanup import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import failing
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.cleanup import (
     find_items,
     remove_items,
     scratch_parents,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import PATIENCE_S
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_directory import PATIENCE_S
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import SiteQueue, site_argument_spec
 
 # kind: (one, several)
 WORDS = {

@@ -87,22 +87,22 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import RUNNING
-from ansible_collections.glidein.ops.plugins.module_utils.drains import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.drains import (
     check_text,
     drain_of,
     drain_text,
     renewed,
     with_drain,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, NotDeployedError, failing
-from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import newest_first
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import PATIENCE_S
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError, NotDeployedError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.reconcile import newest_first
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_directory import PATIENCE_S
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import (
     SiteQueue,
     site_argument_spec,
     state_counts,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 
 def decide_drains(before, params, user, now_s):

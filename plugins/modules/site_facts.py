@@ -150,8 +150,8 @@ import os
 import pwd
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_facts import read_site
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import failing
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_facts import read_site
 
 
 def main():

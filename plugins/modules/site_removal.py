@@ -31,9 +31,9 @@ import tempfile
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, failing
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import PATIENCE_S
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import BusyError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_directory import PATIENCE_S
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import (
     SiteQueue,
     site_argument_spec,
     state_counts,

@@ -70,23 +70,23 @@ import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, failing
-from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
-from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
-from ansible_collections.glidein.ops.plugins.module_utils.pool.revocations import (
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.revocations import (
     STATE_FILE,
     read_state,
     refused_until,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.pool.signing_keys import POOL, read_keys
-from ansible_collections.glidein.ops.plugins.module_utils.pool.site_tokens import (
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.signing_keys import POOL, read_keys
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.site_tokens import (
     Mint,
     TokenError,
     TokenStore,
     diff,
     update_tokens,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, InputError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import NAME_RULE, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import DURATION_FORMS, parse_duration
 
 
 def checked(params):

@@ -44,16 +44,16 @@ logs:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import failing
-from ansible_collections.glidein.ops.plugins.module_utils.site.glidein_logs import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import failing
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.glidein_logs import (
     check_job_id,
     ending,
     find_logs,
     read_log,
     tail,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import read_text
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteQueue, site_argument_spec
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_directory import read_text
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import SiteQueue, site_argument_spec
 
 # Lines, from the end, of each glidein's log.
 LOG_LINES = 100

@@ -103,25 +103,28 @@ import os
 import re
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import make_private_directory, read_or_none
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, failing
-from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor
-from ansible_collections.glidein.ops.plugins.module_utils.pool.gateway_files import (
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.gateway_files import (
     installed_gateway_items,
     unrepaired,
     upstream_gateway_items,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.pool.htcondor_files import (
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.htcondor_files import (
     UpstreamArchive,
     installed_items,
     upstream_items,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.pool.tarballs import (
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.tarballs import (
     PASSWORD_MEMBER,
     TarballDirectory,
     archives_of,
     file_sha256,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import (
+    make_private_directory,
+    read_or_none,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, InputError, failing
 
 # A JSON Web Token, such as HTCondor's IDTOKENs. A pool password's file never has this form.
 _TOKEN = re.compile(rb"eyJ[A-Za-z0-9_-]+[.][A-Za-z0-9_-]+[.][A-Za-z0-9_-]+\s*\Z")

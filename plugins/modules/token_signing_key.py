@@ -36,18 +36,18 @@ RETURN = r""" # """
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, failing
-from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
-from ansible_collections.glidein.ops.plugins.module_utils.pool.condor import Condor, NotInstalledError
-from ansible_collections.glidein.ops.plugins.module_utils.pool.signing_keys import (
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor, NotInstalledError
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.signing_keys import (
     NO_KEYS,
     check_key,
     finish,
     remove,
     rotate,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.pool.site_tokens import Mint
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.site_tokens import Mint
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import NAME_RULE, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 
 # Lifetime of the token that checks a new key.
 CHECK_S = 120

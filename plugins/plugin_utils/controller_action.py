@@ -6,7 +6,7 @@
 from typing import Any, ClassVar, Dict, Optional
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError, InputError
 
 
 class ControllerActionModule(ActionBase):

@@ -10,14 +10,14 @@ from typing import Any, Dict, Optional
 
 from ansible.module_utils.ansible_release import __version__ as ansible_version
 from ansible.plugins.action.normal import ActionModule as NormalActionModule
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     PREFIX,
     scheduler_options,
     value_of,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import TaskVariables
 
 # The oldest Python of a login node that each ansible-core supports; later ones than these support no older Python.

@@ -44,9 +44,9 @@ def measure(lab):
     """Return {"<system>_s": seconds}."""
     checkout.importable()
     from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-    from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-    from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-    from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import queue_result, sort_jobs
+    from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
+    from ansible_collections.glidein.ops.plugins.module_utils.common.names import job_name
+    from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import queue_result, sort_jobs
 
     entries = {"main": {"walltime": "1h", "shapes": {"core": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}}}}
     site = normalise_site("glidein", "bench", entries)

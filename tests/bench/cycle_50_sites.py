@@ -118,7 +118,7 @@ def count_command():
     """Return the shell command that counts a user's glideins, with the arguments of queue_info and glideins."""
     checkout.importable()
     from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-    from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
+    from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
 
     entries = normalise_site("lab", "site", {"one": ENTRY})["entries"]
     return shlex.join(make_scheduler("slurm", entries=entries, environ={}).list_argv("me")).replace(

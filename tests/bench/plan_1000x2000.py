@@ -144,8 +144,8 @@ def sites_and_supply(entries, chance, normalise_site):
 
 def plan(entries, groups):
     """Make one plan and return its time and memory. Run it in a process of its own."""
+    from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
     from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
-    from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 
     chance = random.Random(1)  # noqa: S311
     wanted = demand(groups, chance)

@@ -27,9 +27,9 @@ def order():
     """Return the input of remote/slurm_submissions.py, with the collection's own script and argument lists."""
     checkout.importable()
     from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-    from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-    from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-    from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import Payload, batch_script
+    from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
+    from ansible_collections.glidein.ops.plugins.module_utils.common.names import job_name
+    from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import Payload, batch_script
 
     site = normalise_site("bench", "slurm", {"main": ENTRY})
     scheduler = make_scheduler("slurm", entries=site["entries"], environ={})

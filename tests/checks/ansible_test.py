@@ -27,7 +27,7 @@ OLD_CORE, OLD_CORE_PYTHONS = "ansible-core==2.16.19", ((3, 10), (3, 12))
 PIPS = ("24.2",)
 OLD_CORE_PIPS = ("23.1.2", "21.3.1")
 # The tests of what runs on login nodes, and so on any Python: below tests/unit/plugins.
-LOGIN_NODE_TESTS = ("modules", "module_utils/*.py", "module_utils/site")
+LOGIN_NODE_TESTS = ("modules", "module_utils/batch", "module_utils/common", "module_utils/login_node")
 BOOTSTRAP = re.compile(r"bootstrap script can be manually downloaded and saved to: (\S+)")
 
 PIP_FROM_WHEEL = '''\

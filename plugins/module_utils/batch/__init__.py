@@ -9,9 +9,13 @@ import statements within functions, so that it copies all files that a module ne
 
 import os
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import DEFAULT_TIMEOUT_S, Runner, clean_environment
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.validation import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import (
+    DEFAULT_TIMEOUT_S,
+    Runner,
+    clean_environment,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import (
     ANYTHING,
     ARGUMENT_LIST,
     BOOLEAN,

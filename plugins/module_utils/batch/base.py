@@ -12,15 +12,15 @@ import re
 import shlex
 import signal
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt, quote_argv
-from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt, quote_argv
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandError,
     CommandStoppedError,
     OutcomeUnknownError,
     OutputError,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.names import BATCH_JOB
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import BATCH_JOB
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 
 # The states of a job. The states of all batch systems are mapped to them.
 QUEUED = "queued"

@@ -9,8 +9,8 @@ import shutil
 import stat
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 
 # Batch system, or a pair of those that have the same commands -> commands that must exist. The first one found is the
 # site's. HTCondor is last: its commands may exist only to submit to another pool. bqueues: Slurm has a bsub, too.

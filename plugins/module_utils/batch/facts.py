@@ -9,8 +9,8 @@ facts.py in the folder of a batch system reads them; READERS has a function and 
 import re
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt, quote_argv
-from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner, excerpt, quote_argv
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandTimeoutError,
     GlideinError,
     OutputError,

@@ -19,27 +19,27 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, List, Optional, Pattern, Tuple, TypeVar, Union
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.controller import ce_ads
-from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import one_line
-from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner, excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandError,
     CommandStoppedError,
     CommandTimeoutError,
     GlideinError,
     InputError,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, is_name
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
-from ansible_collections.glidein.ops.plugins.module_utils.shapes import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import NAME_RULE, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
+from ansible_collections.glidein.ops.plugins.module_utils.common.shapes import (
     DEFAULT_MIN_DISK_MB,
     MEMORY_OVERHEAD_MB,
     MEMORY_OVERHEAD_PER_CPU_MB,
     WORD,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid, missing
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import duration_text
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid, missing
+from ansible_collections.glidein.ops.plugins.module_utils.controller import ce_ads
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import one_line
 
 _Read = TypeVar("_Read")
 

@@ -9,6 +9,13 @@ import time
 from typing import Any, Container, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ansible.module_utils.basic import missing_required_lib
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
+    GlideinError,
+    InputError,
+    NoAnswerError,
+    ServerError,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import (
     DemandClient,
     with_first_token,
@@ -20,13 +27,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.in
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import accepted_attributes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import Jobs, request_leases, trim
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
-from ansible_collections.glidein.ops.plugins.module_utils.errors import (
-    GlideinError,
-    InputError,
-    NoAnswerError,
-    ServerError,
-)
-from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
 
 # The variables that the plan reads, of the first host of the play.
 PLAN = ("glidein_deployment", "glidein_allocation", "glidein_order", *SPECS)

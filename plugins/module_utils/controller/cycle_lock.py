@@ -11,7 +11,7 @@ import fcntl
 import os
 from typing import Any, Dict, List
 
-from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import BusyError, InputError
 
 # Path -> open file descriptor, and path -> error, of this process. What was refused once stays refused: is_refused
 # needs it. Ansible's workers are forks of the main process, and see the same.

@@ -5,6 +5,7 @@
 
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.drains import drain_text
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Lease, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Key
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
@@ -25,7 +26,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text
     table,
     wrap,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.drains import drain_text
 
 _MAX_JOB_IDS_WIDTH = 12
 # The keys of a result of the module glideins whose difference is the number of glideins that it could not submit.

@@ -7,15 +7,15 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, TypeVar, Union
 from urllib.parse import urlparse
 
 from ansible.module_utils.basic import missing_required_lib
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import Jobs
-from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     InputError,
     NoAnswerError,
     RefusedError,
     ServerError,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import Jobs
 
 # The protocol's error code for a token that is missing, unknown, for reading only, or another site's.
 _UNAUTHORIZED = -32001

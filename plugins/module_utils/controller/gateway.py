@@ -6,14 +6,14 @@
 import time
 from typing import Any, Dict, List, Optional
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import section
 from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payload import tarball_list
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import site_name
-from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # Time enough to renew a token, also over a weekend.
 MIN_TOKEN_LEFT_S = 3 * 86400

@@ -8,6 +8,10 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import DURATION_FORMS, parse_duration
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import ANYTHING, invalid
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import endpoint
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
@@ -25,10 +29,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.in
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import read_site, site_token
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
-from ansible_collections.glidein.ops.plugins.module_utils.units import DURATION_FORMS, parse_duration
-from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYTHING, invalid
 
 # A function of the path of a token on the controller that returns its expiry time or None. Raises InputError.
 CredentialExpires = Callable[[str], Optional[int]]

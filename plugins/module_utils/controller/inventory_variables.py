@@ -13,10 +13,10 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set,
 
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import did_you_mean
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import UNQUOTED, Spec, is_unquoted
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.names import did_you_mean
-from ansible_collections.glidein.ops.plugins.module_utils.validation import UNQUOTED, Spec, is_unquoted
 
 PREFIX = "glidein_"
 # glidein_scheduler -> {option: variable}. Made once, in Ansible's main process: each task of a host has a process

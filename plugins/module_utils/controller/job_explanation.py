@@ -5,6 +5,7 @@
 
 from typing import Any, Dict, List, Optional, Sequence
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summary import how_served, job_numbers
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import (
@@ -16,7 +17,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text
     table,
     wrap,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
 
 _HEAD = ("SITE", "ENTRY", "SHAPE", "QUEUED", "RUNNING", "JOBS")
 # The states of a job that a glidein may serve, with the titles of their table.

@@ -11,11 +11,11 @@ the form. A presigned URL would be valid for one object only, and all glideins o
 import re
 from typing import Any, Dict, List, Optional
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import parse_duration
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import ANYTHING, Spec, invalid, text
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
-from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
-from ansible_collections.glidein.ops.plugins.module_utils.validation import ANYTHING, Spec, invalid, text
 
 # S3 refuses a signature of version 4 that is older.
 LONGEST_S = 7 * 86400

@@ -6,9 +6,9 @@
 import collections
 from typing import Any, Dict, List, Optional, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import REMEDY, utc
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Lease, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count, listed, one_line
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import REMEDY, utc
 
 # {host: definition} of sites_of_play.
 Sites = Dict[str, Dict[str, Any]]

@@ -6,7 +6,7 @@
 import textwrap
 from typing import Any, Iterable, List, Optional, Sequence, Tuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
 
 WIDTH = 100
 # The first columns of a table are names of up to 64 characters each. They share the width that the numbers leave.

@@ -14,8 +14,8 @@ import sys
 import time
 from typing import Any, Dict, List, Optional
 
-from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import read_or_none, write_atomically
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import read_or_none, write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
 
 # Exit statuses beside those of ansible-playbook. 74 is EX_IOERR, 124 that of timeout(1).
 INVENTORY = 74

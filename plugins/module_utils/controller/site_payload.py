@@ -10,8 +10,8 @@ import os
 import re
 from typing import Any, Dict, List, Optional
 
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 
 # Directory in the payload and in a glidein's scratch directory.
 FILES = "files"

@@ -10,6 +10,9 @@ is Ansible's: {host: variables, which are templated when they are read}.
 import re
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     checked,
@@ -25,9 +28,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
-from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 # Limits of the demand server for jobs that are not served: groups, and characters of a reason.
 MAX_UNSERVED = 50

@@ -12,7 +12,7 @@ import re
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.glidein.ops.plugins.module_utils.validation import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import (
     ANYTHING,
     Type,
     choice,

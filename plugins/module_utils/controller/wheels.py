@@ -19,7 +19,7 @@ import tempfile
 import time
 from typing import Any, Callable, Iterable, Iterator, List, Optional
 
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 
 PACKAGING_ERROR: Optional[ImportError] = None
 try:

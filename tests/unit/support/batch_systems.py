@@ -6,9 +6,9 @@
 import shlex
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.command import Runner
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
-from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import batch_files
 from ansible_collections.glidein.ops.tests.unit.support import (
     fake_lsf,
     fake_pbs,

@@ -10,8 +10,8 @@ import json
 
 from ansible.module_utils import basic
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import Job
-from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import Payload
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import Payload
 
 NOW = 1795211280
 # What a batch script of the site `lab` needs to know about the installed payload.

@@ -6,7 +6,7 @@
 import time
 from pathlib import Path
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import Runner
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner
 
 LIMIT_S = 0.1
 

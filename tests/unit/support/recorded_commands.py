@@ -14,8 +14,8 @@ import shlex
 from pathlib import Path
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader
-from ansible_collections.glidein.ops.plugins.module_utils.command import quote_argv
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import quote_argv
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, GlideinError
 
 RECORDED = Path(__file__).resolve().parents[1] / "plugins" / "module_utils" / "batch" / "recorded"
 

@@ -26,8 +26,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_iso
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError, OutputError
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid, missing
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, InputError, OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid, missing
 
 _COMPLEX = re.compile(r"^(?P<name>[A-Za-z_][A-Za-z0-9_.]*)(?::(?P<per>slot|job))?\Z")
 _COMPLEX_RULE = "none, or the name of a resource (complex), which may be followed by :slot or :job"

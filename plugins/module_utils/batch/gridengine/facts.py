@@ -23,8 +23,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import (
     smallest,
     with_sources,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 
 # The message of qconf, with exit status 1, if the object does not exist.
 _NONE_DEFINED = re.compile(r"\bno [a-z ]*(?:list )?defined|\bno [a-z ]*found", re.IGNORECASE)

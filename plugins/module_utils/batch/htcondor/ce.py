@@ -16,10 +16,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEU
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce_token import CEToken
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.commands import SANDBOX_MB
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.grid_universe import GridUniverse
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
-from ansible_collections.glidein.ops.plugins.module_utils.validation import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import (
     ARGUMENT_LIST,
     Type,
     duration,

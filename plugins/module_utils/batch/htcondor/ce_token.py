@@ -10,10 +10,14 @@ import os
 import re
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt, quote_argv
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, CommandStoppedError, GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import expires, utc
+from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt, quote_argv
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
+    CommandError,
+    CommandStoppedError,
+    GlideinError,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import expires, utc
 
 # HTCondor finds the IDTOKENs of a user in a directory of this name by itself.
 IDTOKEN_DIRECTORY = "tokens.d"

@@ -25,9 +25,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     printed_nothing,
     unknown_state,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 
 # MiB of the sandbox that jobs cannot use: the payload and the unpacked tarball (UNPACKED_MB of scratch.sh).
 SANDBOX_MB = 100

@@ -19,8 +19,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import (
     smallest,
     with_sources,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 
 _ATTRIBUTES = (
     "State",

@@ -12,9 +12,9 @@ import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import CLUSTERS, SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.grid_universe import GridUniverse
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal, sh_quote
-from ansible_collections.glidein.ops.plugins.module_utils.validation import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal, sh_quote
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import (
     BOOLEAN,
     alternatives,
     choice,

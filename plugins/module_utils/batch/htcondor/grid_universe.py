@@ -12,9 +12,9 @@ import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.commands import HTCondor
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import classad_literal
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
+from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
 
 # The schedd and the collector of a submit description.
 _GRID_RESOURCE = re.compile(r"^grid_resource = condor (\S+) (\S+)$", re.MULTILINE)

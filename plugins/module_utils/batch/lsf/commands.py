@@ -19,13 +19,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_words
-from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandError,
     CommandTimeoutError,
     InputError,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.names import BATCH_JOB
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import BATCH_JOB
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 
 # STAT of bjobs. None: the job has ended, but is still listed.
 STATES = by_word(

@@ -17,8 +17,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import (
     smallest,
     with_sources,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 
 # Statuses of bhosts -w in which a host starts jobs, now or after others have ended.
 _USABLE = ("ok", "closed", "closed_Full", "closed_Excl", "closed_Busy", "closed_Wind", "closed_cu_excl", "closed_EGO")

@@ -22,8 +22,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import (
     size_mb,
     smallest,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 
 _QUEUES = ["qstat", "-Qf"]
 _SERVER = ["qstat", "-Bf"]

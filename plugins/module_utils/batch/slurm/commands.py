@@ -18,8 +18,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_iso
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
-from ansible_collections.glidein.ops.plugins.module_utils.units import clock
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import clock
 
 # The longest time in seconds before the end of the walltime at which glidein.sh gets SIGTERM. It is needed if the time
 # limit of a job was reduced. Slurm may send it up to 60 s early. Even then it must come after the glidein's own end, at

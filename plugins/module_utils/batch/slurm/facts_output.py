@@ -6,9 +6,9 @@
 import collections
 import re
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
-from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import parse_duration
 
 SINFO_FORMAT = "%R|%D|%T|%c|%m|%d|%G|%f|%N"
 _SINFO_HEADER = "PARTITION|NODES|STATE|CPUS|MEMORY|TMP_DISK|GRES|AVAIL_FEATURES|NODELIST"

@@ -15,7 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.facts import
     pbs_size_mb,
     value,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 
 _UNUSABLE = frozenset(("down", "offline", "unknown", "state-unknown", "MOM-list-not-sent"))
 _STATUS_MEMORY = re.compile(r"(?:^|,)physmem=([^,]*)")

@@ -6,6 +6,9 @@
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import duration_text
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
     LONGEST_WALLTIME_S,
     Facts,
@@ -14,9 +17,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.q
     usable_groups,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.shapes import smallest
-from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
 
 # Resource of a shape -> its unit in sentences.
 _UNITS = {"cpus": "cores", "asked_memory_mb": "MB of memory", "gpus": "GPUs"}

@@ -12,13 +12,13 @@ import re
 from typing import Any, Dict, List, Optional, Union
 
 from ansible.module_utils.common.yaml import yaml_load
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
     Facts,
     Queue,
     why_unusable,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
 PROFILES_DIR = pathlib.Path(__file__).resolve().parents[4] / "files" / "profiles"
 # The disk in MiB for each core of a shape whose documentation states no size. It is an assumption of the collection.

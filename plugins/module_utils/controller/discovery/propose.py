@@ -8,6 +8,11 @@ from typing import Any, Container, Dict, List, Optional, Set, Tuple, Union
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import Scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import check_environment, normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import as_name, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import scratch_word
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import duration_text, parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery import shapes as sizes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.drift import drift
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profiles import (
@@ -31,11 +36,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.q
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.shapes import Node
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import Measured
-from ansible_collections.glidein.ops.plugins.module_utils.entries import check_environment, normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.names import as_name, is_name
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import scratch_word
-from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text, parse_duration
 
 # Cautious limits of an entry, below the collection's defaults. Idle whole nodes and GPUs cost more.
 LIMITS = {"queued": 5, "total": 50, "per_cycle": 5}

@@ -6,8 +6,8 @@
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.shapes import WORD
-from ansible_collections.glidein.ops.plugins.module_utils.units import duration_text
+from ansible_collections.glidein.ops.plugins.module_utils.common.shapes import WORD
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import duration_text
 
 # The result of the module site_facts, one of its queues, and a group of equal nodes of a queue.
 Facts = Dict[str, Any]

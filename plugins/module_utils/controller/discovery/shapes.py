@@ -5,6 +5,12 @@
 
 from typing import Any, Dict, List, Optional, Tuple, cast
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import as_name
+from ansible_collections.glidein.ops.plugins.module_utils.common.shapes import (
+    MEMORY_OVERHEAD_MB,
+    MEMORY_OVERHEAD_PER_CPU_MB,
+    NODE_FRACTIONS,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.queues import (
     Group,
     Queue,
@@ -13,12 +19,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.q
     usable_groups,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
-from ansible_collections.glidein.ops.plugins.module_utils.names import as_name
-from ansible_collections.glidein.ops.plugins.module_utils.shapes import (
-    MEMORY_OVERHEAD_MB,
-    MEMORY_OVERHEAD_PER_CPU_MB,
-    NODE_FRACTIONS,
-)
 
 # What a probe saw on a compute node: `nodes` of the module node_probe.
 Node = Dict[str, Any]

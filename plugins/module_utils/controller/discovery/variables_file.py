@@ -11,9 +11,9 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 import ansible.module_utils.common.yaml as ansible_yaml
-from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import read_or_none, write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import read_or_none, write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import VARIABLES
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
 # Ansible reads host_vars of a host from a file with one of these, or from a directory.
 _SUFFIXES = ("", ".yml", ".yaml", ".json")

@@ -15,6 +15,7 @@ for each job, all limits hold for them, and no entry has them unless its operato
 import heapq
 from typing import Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import EAGERNESS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
     EXISTING,
     NEW,
@@ -30,7 +31,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.in
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import ConcurrencyLimits, JobClass
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import Headroom, Usage
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import indices
-from ansible_collections.glidein.ops.plugins.module_utils.entries import EAGERNESS
 
 # The steps of eagerness from which on an entry has redundant glideins.
 REDUNDANT = EAGERNESS.index("redundant")

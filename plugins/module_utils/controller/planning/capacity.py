@@ -5,6 +5,7 @@
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import RESOURCES
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Ad, Condition
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
     Counts,
@@ -28,7 +29,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ma
     sampled_ad,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
-from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 
 # The kinds of slots that a job can be given to: those that exist, in this order, and those of glideins to be ordered.
 FREE, STARTING, OVERDUE, QUEUED, NEW = "free", "starting", "overdue", "queued", "new"

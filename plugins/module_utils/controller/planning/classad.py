@@ -29,8 +29,8 @@ from typing import (
     Union,
 )
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import cut
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 
 try:
     import classad2

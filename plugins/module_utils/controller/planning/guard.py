@@ -10,6 +10,7 @@ entries at once.
 
 from typing import TYPE_CHECKING, Any, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import idle_after_job_s, idle_timeout_s
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import EntryShape
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
     Counts,
@@ -27,7 +28,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.li
     fit_in_budgets,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
-from ansible_collections.glidein.ops.plugins.module_utils.entries import idle_after_job_s, idle_timeout_s
 
 if TYPE_CHECKING:
     from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem

@@ -11,19 +11,19 @@ import math
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher, UnparsableError
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import Resources
-from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
-from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import BOOLEAN, VARIABLES
-from ansible_collections.glidein.ops.plugins.module_utils.drains import check_drains, drain_of, drain_text
-from ansible_collections.glidein.ops.plugins.module_utils.entries import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.drains import check_drains, drain_of, drain_text
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import (
     LIMITS,
     RESOURCE_LIMITS,
     RESOURCES,
     normalise_site,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.validation import Spec, invalid, whole_number
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import Spec, invalid, whole_number
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher, UnparsableError
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import Resources
+from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import BOOLEAN, VARIABLES
 
 # The names (site, entry) and (site, entry, shape).
 Path = Tuple[str, str]

@@ -5,8 +5,8 @@
 
 from typing import TYPE_CHECKING, Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, cast
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import NoAnswerError, ServerError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Path
-from ansible_collections.glidein.ops.plugins.module_utils.errors import NoAnswerError, ServerError
 
 if TYPE_CHECKING:
     from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem

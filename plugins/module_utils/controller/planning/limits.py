@@ -12,6 +12,7 @@ into the next period's budget; queued glideins may start at any time, so their w
 import datetime
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.room import Room, tightest_of
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import EntryShape
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
     LIMIT_KEYS,
@@ -22,7 +23,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.in
     Site,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
-from ansible_collections.glidein.ops.plugins.module_utils.room import Room, tightest_of
 
 if TYPE_CHECKING:
     from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem

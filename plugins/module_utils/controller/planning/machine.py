@@ -19,8 +19,8 @@ Resources are tuples in the order of RESOURCES. Disk is in whole MiB, so that on
 import time
 from typing import Any, Dict, Iterable, Sequence, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import lasts_s
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Ad
-from ansible_collections.glidein.ops.plugins.module_utils.entries import lasts_s
 
 # What a slot has or a job requests, in the order of RESOURCES.
 Resources = Tuple[int, ...]

@@ -12,6 +12,8 @@ import bisect
 import time
 from typing import TYPE_CHECKING, AbstractSet, Any, Dict, FrozenSet, Iterable, List, Optional, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import RESOURCES, longest_job_s
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import Capacity, EntryShape
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import (
     Ad,
@@ -31,8 +33,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jo
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import is_unknown_name
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count, cut
-from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES, longest_job_s
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
 
 if TYPE_CHECKING:
     import classad2

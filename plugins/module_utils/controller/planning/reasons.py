@@ -5,6 +5,8 @@
 
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, cast
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.assign import Packed, Unplaced
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import (
     FREE,
@@ -19,8 +21,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jo
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import jobs_per_slot
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import Fit, indices
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count, listed
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
 
 if TYPE_CHECKING:
     from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem

@@ -15,6 +15,11 @@ import re
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import check_environment, normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import NAME_RULE, as_name, is_name
+from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import SCRATCH_RULE, scratch_word
+from ansible_collections.glidein.ops.plugins.module_utils.common.shapes import DEFAULT_MIN_DISK_MB, MAX_SIZES
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import Proposal, variables_text
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.options import (
     SECTIONS,
@@ -24,11 +29,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.o
     source,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.submit import SubmitOptions
-from ansible_collections.glidein.ops.plugins.module_utils.entries import check_environment, normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.names import NAME_RULE, as_name, is_name
-from ansible_collections.glidein.ops.plugins.module_utils.quoting import SCRATCH_RULE, scratch_word
-from ansible_collections.glidein.ops.plugins.module_utils.shapes import DEFAULT_MIN_DISK_MB, MAX_SIZES
 
 _SCHEDULERS = {"htcondor": "htcondor", "slurm": "slurm", "pbs": "torque", "uge": "uge", "sge": "sge", "lsf": "lsf"}
 _USER = re.compile(r"^[a-z_][a-z0-9_-]*\Z")

@@ -14,7 +14,7 @@ import re
 from collections import namedtuple
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 
 # value: text, None if the option is missing; line: 0 if the option is missing.
 Option = namedtuple("Option", ["section", "name", "value", "line"])

@@ -10,7 +10,7 @@ import os
 import time
 from typing import Any, Callable, Optional, Tuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError, InputError
 
 try:
     import pyotp

@@ -18,7 +18,8 @@ import tempfile
 import time
 from typing import Any, Callable, List, Optional
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import quote_argv
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import quote_argv
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
     Answer,
     Conversation,
@@ -27,7 +28,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
     last_output,
     printable,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
 
 _POLL_S = 0.1
 _HELPER_PATIENCE_S = 5

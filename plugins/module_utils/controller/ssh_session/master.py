@@ -11,9 +11,13 @@ import shlex
 import stat
 from typing import List, NamedTuple, Optional, Sequence
 
-from ansible_collections.glidein.ops.plugins.module_utils.command import DEFAULT_TIMEOUT_S, Runner
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, CommandTimeoutError, InputError
-from ansible_collections.glidein.ops.plugins.module_utils.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import DEFAULT_TIMEOUT_S, Runner
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
+    CommandError,
+    CommandTimeoutError,
+    InputError,
+)
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 
 DIRECTORY = "~/.glidein-ops/ssh"
 # A Unix socket's path has at most 103 bytes on macOS and 107 on Linux, and ssh first binds one with 17 more.

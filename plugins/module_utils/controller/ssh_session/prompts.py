@@ -6,7 +6,7 @@
 import re
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Pattern, Tuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError, InputError
 
 ASK, SECRET, TOTP = "ask", "secret", "totp"
 

@@ -12,9 +12,9 @@ import tempfile
 from typing import Any, Dict, List, Optional
 
 from ansible.module_utils.urls import open_url
-from ansible_collections.glidein.ops.plugins.module_utils.atomic_files import write_atomically
-from ansible_collections.glidein.ops.plugins.module_utils.command import Runner, excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner, excerpt
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, GlideinError
 
 # Times in epoch seconds. told: whether a notification of the loss was sent; tried: when the last one was attempted;
 # refused: when stored answers did not lead to a session.

@@ -9,6 +9,12 @@ from simulation.parameters import LEASE_S
 from simulation.policies.base import Order
 
 checkout.importable()
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import (  # noqa: E402
+    EAGERNESS,
+    idle_after_job_s,
+    idle_timeout_s,
+    normalise_site,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import MAX_DEMAND_AGE_S  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import (  # noqa: E402
@@ -16,13 +22,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.le
     trim,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem  # noqa: E402
-from ansible_collections.glidein.ops.plugins.module_utils.entries import (  # noqa: E402
-    EAGERNESS,
-    idle_after_job_s,
-    idle_timeout_s,
-    normalise_site,
-)
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import since  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import since  # noqa: E402
 
 
 class Plan:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from ansible_collections.glidein.ops.plugins.action.ssh_session import ActionModule
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 
 
 class Connection:

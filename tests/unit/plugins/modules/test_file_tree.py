@@ -8,7 +8,7 @@ import io
 import os
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.file_tree import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.file_tree import (
     collect,
     manifest_of,
     version_of,

@@ -11,8 +11,8 @@ import time
 import pytest
 from ansible.module_utils import basic
 from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.commands import Slurm
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import job_name
 from ansible_collections.glidein.ops.plugins.modules import glideins
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options, token
 from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits

@@ -12,8 +12,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.pool import tarballs
-from ansible_collections.glidein.ops.plugins.module_utils.pool.htcondor_files import Item
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager import tarballs
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.htcondor_files import Item
 from ansible_collections.glidein.ops.plugins.modules import (
     condor_config_info,
     login_node_info,

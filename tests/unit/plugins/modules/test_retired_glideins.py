@@ -4,7 +4,7 @@
 """Tests of the module retired_glideins, with stand-ins for HTCondor's commands."""
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
 from ansible_collections.glidein.ops.plugins.modules import retired_glideins
 from ansible_collections.glidein.ops.plugins.modules.retired_glideins import off_command, retire
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.site.cleanup import is_of, scratch_parents
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import SiteDirectory
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import job_name
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.cleanup import is_of, scratch_parents
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_directory import SiteDirectory
 from ansible_collections.glidein.ops.plugins.modules import site_cleanup
 from ansible_collections.glidein.ops.tests.unit.support.builders import job, run_module, site_options
 

@@ -8,8 +8,8 @@ import json
 import time
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_directory import SiteDirectory
+from ansible_collections.glidein.ops.plugins.module_utils.common.names import job_name
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_directory import SiteDirectory
 from ansible_collections.glidein.ops.plugins.modules import glideins, queue_info, site_drain
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options
 

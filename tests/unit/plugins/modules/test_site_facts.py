@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import no_facts
-from ansible_collections.glidein.ops.plugins.module_utils.command import Runner
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandTimeoutError
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandTimeoutError
 from ansible_collections.glidein.ops.plugins.modules import site_facts
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
 from ansible_collections.glidein.ops.tests.unit.support.programs import write_program

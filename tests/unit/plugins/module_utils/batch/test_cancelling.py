@@ -5,7 +5,7 @@
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import (
     FILTER,
     LISTINGS,

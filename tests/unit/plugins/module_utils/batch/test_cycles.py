@@ -12,10 +12,10 @@ import time
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING
-from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     OutcomeUnknownError,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_script
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import batch_script
 from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.fake_lsf import FakeLsf, FakeSpectrumLsf
 from ansible_collections.glidein.ops.tests.unit.support.fake_pbs import FakePbsPro, FakeTorque

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape, site
 from hypothesis import given
 from hypothesis import strategies as st

@@ -5,7 +5,7 @@
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, replaced
 
 GPUS = RecordedSite(htcondor, "htcondor_23.9.6_discovery.txt")

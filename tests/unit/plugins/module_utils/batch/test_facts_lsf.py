@@ -7,7 +7,7 @@ import re
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RecordedReader
 from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced, unchanged
 

@@ -6,7 +6,7 @@
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs import facts as pbs
 from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced, unchanged
 
 PBS = RecordedSite(pbspro, "openpbs_23.06.06_discovery.txt")

@@ -10,8 +10,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch import facts as 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.facts import DAEMONS as OF_HTCONDOR
 from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.facts import DAEMONS as OF_SLURM
-from ansible_collections.glidein.ops.plugins.module_utils.command import Runner
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandTimeoutError
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandTimeoutError
 
 
 @pytest.fixture

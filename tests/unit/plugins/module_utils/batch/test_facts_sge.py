@@ -8,7 +8,7 @@ import os
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader
 from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as sge
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced, unchanged
 
 SGE = RecordedSite(sge, "gridengine_8.1.9_discovery.txt")

@@ -9,7 +9,7 @@ import socket
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts as slurm
 from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts_output as slurm_output
-from ansible_collections.glidein.ops.plugins.module_utils.errors import OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RecordedReader
 from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced, unchanged
 

@@ -12,7 +12,11 @@ import time
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import CLUSTERS, SCHEDULERS, make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError, InputError, OutcomeUnknownError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
+    GlideinError,
+    InputError,
+    OutcomeUnknownError,
+)
 from ansible_collections.glidein.ops.tests.unit.support import batch_systems
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import answering, refused
 from ansible_collections.glidein.ops.tests.unit.support.builders import shape

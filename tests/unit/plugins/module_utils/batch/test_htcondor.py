@@ -6,7 +6,7 @@ import re
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError, OutputError
 from ansible_collections.glidein.ops.tests.unit.support import batch_systems
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import answering
 from ansible_collections.glidein.ops.tests.unit.support.builders import shape

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, GlideinError, InputError
 from ansible_collections.glidein.ops.tests.unit.support import batch_systems
 from ansible_collections.glidein.ops.tests.unit.support.builders import shape, token
 from ansible_collections.glidein.ops.tests.unit.support.programs import ByCommand

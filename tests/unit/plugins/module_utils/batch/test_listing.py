@@ -6,7 +6,7 @@
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, OutputError
 from ansible_collections.glidein.ops.tests.unit.support import (
     fake_lsf,
     fake_pbs,

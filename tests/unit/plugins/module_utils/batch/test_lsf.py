@@ -9,8 +9,8 @@ import time
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_words
-from ansible_collections.glidein.ops.plugins.module_utils.command import CommandError
-from ansible_collections.glidein.ops.plugins.module_utils.errors import (
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import CommandError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandTimeoutError,
     OutputError,
 )

@@ -5,7 +5,7 @@
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 
 
 def test_an_unknown_batch_system_is_named_with_the_known_ones():

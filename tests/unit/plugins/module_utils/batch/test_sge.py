@@ -6,7 +6,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
 from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.commands import MAX_JOB_NUMBERS, epoch_s
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandTimeoutError, OutputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandTimeoutError, OutputError
 from ansible_collections.glidein.ops.tests.unit.support import recorded_commands
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import answering
 from ansible_collections.glidein.ops.tests.unit.support.gridengine_output import HEAD, listing, record

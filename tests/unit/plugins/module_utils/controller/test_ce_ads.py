@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.controller import ce_ads
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue import query
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
 from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits
 
 needs_library = pytest.mark.skipif(ce_ads.classad2 is None, reason="needs the Python library htcondor")

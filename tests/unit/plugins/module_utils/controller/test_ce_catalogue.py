@@ -6,8 +6,8 @@
 import re
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ce_catalogue import build
-from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
 from ansible_collections.glidein.ops.tests.unit.support.ce_catalogue import CE, GATEWAY, ITEM
 from hypothesis import given
 from hypothesis import strategies as st

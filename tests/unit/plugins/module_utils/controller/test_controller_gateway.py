@@ -6,13 +6,13 @@
 import re
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
 from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import (
     gateway_catalogue,
     gateway_lines,
     gateway_tarball,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.token_expiry import utc
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
 
 NOW = 1795408000

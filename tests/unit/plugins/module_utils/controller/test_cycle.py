@@ -6,13 +6,13 @@
 import json
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle, demand_client
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import classad
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import GUARD
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
-from ansible_collections.glidein.ops.plugins.module_utils.errors import GlideinError
-from ansible_collections.glidein.ops.plugins.module_utils.site.reconcile import decide
-from ansible_collections.glidein.ops.plugins.module_utils.site.site_queue import SiteJobs
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.reconcile import decide
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import SiteJobs
 from ansible_collections.glidein.ops.tests.unit.support import builders
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,

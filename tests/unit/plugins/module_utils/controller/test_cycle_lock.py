@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import BusyError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle_lock
-from ansible_collections.glidein.ops.plugins.module_utils.errors import BusyError, InputError
 
 HOLD = "import fcntl, os, sys\nfcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX)\nprint('held', flush=True)"
 

@@ -5,9 +5,9 @@ import socket
 import threading
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError, ServerError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Server
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import DemandClient
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError, ServerError
 
 TOKEN = "s3cret-token"  # noqa: S105
 

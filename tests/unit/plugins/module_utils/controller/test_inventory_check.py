@@ -7,11 +7,11 @@ import time
 
 import pytest
 from ansible_collections.glidein.ops.plugins.action.inventory_check import ActionModule
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_check import (
     hosts_without_token,
     inventory_errors,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import AnsibleVaultError, Unreadable
 

@@ -6,6 +6,8 @@ import re
 
 import pytest
 import yaml
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     settings,
     unknown_variables,
@@ -13,8 +15,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     unreadable,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
 
 ROOT = pathlib.Path(__file__).parents[5]

@@ -9,8 +9,8 @@ import json
 import sys
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller import log_form
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 
 OPTIONS = {"bucket": "logs", "endpoint": "https://s3.example.org:9000", "access_key": "lab", "secret_key": "lab-key"}
 SHAPE = {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}

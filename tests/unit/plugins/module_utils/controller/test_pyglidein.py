@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import yaml
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     unknown_variables,
     unquoted_names,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.convert import convert
-from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import batch_files
 from ansible_collections.glidein.ops.plugins.modules.pyglidein_config import run
 from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD
 from hypothesis import given

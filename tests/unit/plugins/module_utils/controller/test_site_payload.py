@@ -8,12 +8,12 @@ import base64
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible_collections.glidein.ops.plugins.action.site_payload import ActionModule
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.file_tree import collect, manifest_of, version_of
 from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payload import (
     payload_sources,
     tarball_list,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.file_tree import collect, manifest_of, version_of
 
 
 def made(path, text="x", mode=0o644):

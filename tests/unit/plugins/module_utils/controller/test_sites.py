@@ -2,6 +2,7 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import select_hosts
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
@@ -13,7 +14,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.sites impor
     site_reports,
     sites_of_play,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, queue
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import (
     AnsibleVaultError,

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from ansible_collections.glidein.ops.plugins.doc_fragments.site import ModuleDocFragment
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce import HTCondorCE
+from ansible_collections.glidein.ops.plugins.module_utils.common.units import parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import OPTION_VARIABLES, PREFIX
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import master
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import EACH, POOL, SITE, VARIABLES
-from ansible_collections.glidein.ops.plugins.module_utils.units import parse_duration
 
 ROOT = pathlib.Path(__file__).parents[5]
 HEADER = "| variable | type | default | meaning |"

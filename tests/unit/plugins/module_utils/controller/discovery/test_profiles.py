@@ -9,6 +9,16 @@ import re
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import SCRATCH, normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.shapes import WORD
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import (
+    ANYTHING,
+    BOOLEAN,
+    Spec,
+    list_of_texts,
+    text,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery import profiles
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.profiles import (
     PROFILES_DIR,
@@ -20,17 +30,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.p
     host_vars_text,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.propose import propose
-from ansible_collections.glidein.ops.plugins.module_utils.entries import SCRATCH, normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.shapes import WORD
-from ansible_collections.glidein.ops.plugins.module_utils.site.job_script import batch_files
-from ansible_collections.glidein.ops.plugins.module_utils.validation import (
-    ANYTHING,
-    BOOLEAN,
-    Spec,
-    list_of_texts,
-    text,
-)
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import batch_files
 from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD
 from ansible_collections.glidein.ops.tests.unit.support.facts import account, environment, facts, group, queue
 

@@ -4,8 +4,8 @@
 import re
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,

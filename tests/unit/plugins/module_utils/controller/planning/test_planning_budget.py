@@ -7,9 +7,9 @@ import datetime
 import random
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
-from ansible_collections.glidein.ops.plugins.module_utils.entries import normalise_site
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,

@@ -7,10 +7,10 @@ import collections
 import copy
 import random
 
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import RESOURCES
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import lease_requests_of, trim
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import jobs_per_slot
-from ansible_collections.glidein.ops.plugins.module_utils.entries import RESOURCES
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,

@@ -13,13 +13,13 @@ import types
 from pathlib import Path
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import driver, master
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
     Conversation,
     LoginError,
     Rule,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import CommandError, InputError
 from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
 ROOT = Path(__file__).parents[6]

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import codes, record
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 

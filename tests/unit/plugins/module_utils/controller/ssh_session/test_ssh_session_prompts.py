@@ -4,6 +4,7 @@
 """Tests of the answers to a login's prompts, and of the end of the login."""
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
     Conversation,
     LoginError,
@@ -13,7 +14,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
     printable,
     without_secrets,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.errors import InputError
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,0 +1,112 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The state file of revoked sites: which tokens the pool refuses, and HTCondor's settings that follow from it."""
+
+import hashlib
+import json
+
+from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import write_atomically
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
+
+# Below the directory of the state.
+STATE_FILE = "revoked.json"
+
+
+class RevocationError(GlideinError):
+    """The state file is damaged."""
+
+
+def revised(sites, revoked, known, now, issued=None):
+    """Return the state {site: {"before", "denied", "machines"}} that follows from `sites`.
+
+    revoked: sites that are to be revoked; known: all sites of the inventory, because one that has left it stays as it
+    is; now: epoch seconds; issued: {site: epoch seconds}, older tokens of a trusted site are refused. In the state,
+    before: epoch seconds; tokens that were issued until then are refused for good, also after the site is trusted
+    again. denied: whether the site is refused altogether. machines: names of startds that used its token, on which
+    jobs may still be running.
+    """
+    following = {}
+    for site in sorted(set(sites).union(revoked)):
+        state = sites.get(site, {"before": 0, "denied": False, "machines": []})
+        if site in revoked:
+            following[site] = state if state["denied"] else {"before": now, "denied": True, "machines": []}
+        elif state["denied"] and site in known:
+            # A stolen token may have been used to get another one, until just now.
+            following[site] = {"before": now, "denied": False, "machines": []}
+        else:
+            following[site] = state
+    for site, time_s in (issued or {}).items():
+        state = following.get(site, {"before": 0, "denied": False, "machines": []})
+        if not state["denied"]:
+            following[site] = dict(state, before=max(state["before"], time_s - 1))
+    return following
+
+
+def read_state(path):
+    """Return the sites in the state file; {} before there is one. Raises RevocationError if it is damaged."""
+    try:
+        with open(path, encoding="utf-8") as handle:
+            sites = json.load(handle)["sites"]
+        return {
+            str(site): {
+                "before": int(state["before"]),
+                "denied": bool(state["denied"]),
+                "machines": [str(name) for name in state["machines"]],
+            }
+            for site, state in sites.items()
+        }
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RevocationError(
+            f"{path} cannot be read ({error}). It has the tokens that the pool refuses: restore it from a backup."
+        ) from error
+
+
+def write_state(path, sites):
+    """Replace the state file (0600) in one step."""
+    write_atomically(path, json.dumps({"sites": sites}, indent=1, sort_keys=True))
+
+
+def refused_until(sites):
+    """Return {site: epoch seconds until which its tokens are refused}."""
+    return {site: state["before"] for site, state in sites.items()}
+
+
+def denied_sites(sites):
+    """Return the names of the sites that are refused altogether, sorted."""
+    return sorted(site for site, state in sites.items() if state["denied"])
+
+
+def identity(site, domain):
+    """Return the identity of a site's token in the pool of a UID_DOMAIN."""
+    return f"glidein-{site}@{domain}"
+
+
+def configuration_digest(sites):
+    """Return 12 hexadecimal digits over what the configuration has of the state.
+
+    The running collector reports them when it has read that configuration. The form of the text is part of existing
+    configurations: another one would change their files.
+    """
+    shown = [
+        {"key": site, "value": {"before": state["before"], "denied": state["denied"]}}
+        for site, state in sorted(sites.items())
+    ]
+    return hashlib.sha256(json.dumps(shown).encode("utf-8")).hexdigest()[:12]
+
+
+def diff(before, after):
+    """Return {"before", "after"} of two states: a line for each site that differs."""
+    names = [site for site in sorted(set(before) | set(after)) if before.get(site) != after.get(site)]
+    return {
+        key: "".join(_line(site, sites[site]) for site in names if site in sites)
+        for key, sites in (("before", before), ("after", after))
+    }
+
+
+def _line(site, state):
+    what = "revoked" if state["denied"] else "trusted"
+    return f"{site}: {what}, tokens issued until {utc(state['before'])} are refused\n"

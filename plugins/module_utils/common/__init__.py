@@ -1,0 +1,4 @@
+# Copyright (c) 2026, the glidein.ops authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Code that several kinds of host run, from Python 3.6 on."""
