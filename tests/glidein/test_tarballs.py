@@ -6,6 +6,7 @@
 import contextlib
 import functools
 import http.server
+import itertools
 import os
 import shutil
 import signal
@@ -363,9 +364,19 @@ def test_a_file_system_without_free_inodes_ends_the_glidein_like_a_full_one(site
     others = site.scratch / "of another user"
     others.mkdir()
 
-    with contextlib.suppress(OSError):
-        for number in range(400):
-            (others / str(number)).touch()
+    numbers = itertools.count()
+
+    def fill(most=1):
+        """Make up to so many more files; return whether the glidein has noticed that no more can be made."""
+        noticed = "is full, no file can be made" in glidein.output
+        with contextlib.suppress(OSError):
+            for number in () if noticed else itertools.islice(numbers, most):
+                (others / str(number)).touch()
+        return noticed
+
+    fill(400)
+    # The glidein makes and removes files meanwhile. What it has removed is used by the next call.
+    assert becomes(fill), glidein.output
     # The files that it has kept for the daemons are enough for its own end, but are no room for jobs.
     assert becomes(lambda: glidein.process.poll() is not None), glidein.output
     shutil.rmtree(others)
