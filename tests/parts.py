@@ -70,6 +70,7 @@ PARTS = [
     lint("ansible-lint", "ansible-lint --strict --nocolor", ("venv", "collection")),
     part("browser-looks", "tests/checks/browser.py -m looks", "test"),
     # The rest of `all`.
+    part("ansible-cores", "tests/ansible_cores.py"),
     preparation("ee", "tests/execution_environment.py build", ("venv", "collection", "lab")),
     scenario("pool", 2),
     scenario("sites", 1),

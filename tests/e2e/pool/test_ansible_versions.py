@@ -9,16 +9,12 @@ this machine.
 
 import os
 import subprocess
-import sys
-from collections import namedtuple
 
 import prepare
 import pytest
+from ansible_cores import NEWEST, OLDEST, virtual_environment
 from conftest import STATE, add_sites, playbook, wait_for
 
-Core = namedtuple("Core", "requirement pythons")
-OLDEST = Core("ansible-core==2.16.19", ("3.10", "3.11", "3.12"))
-NEWEST = Core("ansible-core==2.21.5", ("3.12", "3.13", "3.14"))
 # The hosts that a pair deploys to: one pair of each ansible-core includes the central manager.
 PAIRS = {(OLDEST, "3.6"): ["cm", "slurm"], (NEWEST, "3.9"): ["cm", "slurm"], (NEWEST, "3.13"): ["slurm"]}
 # For a login node's Python: its tests, packages and bytecode are not needed.
@@ -27,14 +23,9 @@ LEFT_OUT = [f"--exclude={name}" for name in ("test", "site-packages", "config-*"
 
 def controller(core):
     """Return the environment of a controller that has an ansible-core, and what README asks for, and nothing else."""
-    own = "{}.{}".format(*sys.version_info)
-    pythons = {own: None, **prepare.real_pythons()} if own in core.pythons else prepare.real_pythons()
-    found = [version for version in (own, *core.pythons) if version in core.pythons and version in pythons]
-    if not found:
+    venv = virtual_environment(core)
+    if venv is None:
         pytest.skip(f"{core.requirement} runs on Python {', '.join(core.pythons)}; none of them is on this machine")
-    interpreter = None if found[0] == own else (found[0], pythons[found[0]])
-    venv = prepare.BUILD / f"venv-{core.requirement.replace('==', '-')}"
-    prepare.make_venv(venv, [core.requirement, "requests", "htcondor"], "", interpreter)
     env = prepare.environment()
     return {**env, "PATH": os.pathsep.join([str(venv / "bin"), env["PATH"]]), "VIRTUAL_ENV": str(venv)}
 
