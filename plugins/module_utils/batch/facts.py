@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The facts that each batch system reports about itself: queues, node sizes, limits, accounts.
 
-facts.py in the folder of a batch system reads them; READERS has a function and a line for each.
+facts.py in the folder of a batch system reads them.
 """
 
 import re
@@ -239,59 +239,6 @@ def largest(values):
     """Return the largest of the numbers, or None without one or if one is None: that one is unlimited."""
     values = list(values)
     return None if not values or None in values else max(values)
-
-
-# -- the batch systems -----------------------------------------------------------------------------------------
-
-
-def _slurm():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts
-
-    return facts
-
-
-def _pbspro():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts
-
-    return facts
-
-
-def _torque():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts
-
-    return facts
-
-
-def _sge():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts
-
-    return facts
-
-
-def _lsf():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts
-
-    return facts
-
-
-def _htcondor():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts
-
-    return facts
-
-
-# glidein_scheduler -> function that imports and returns the batch system's facts.py. This has DAEMONS, for the Reader,
-# and read(reader, user), which returns the facts with the keys of no_facts. reader: its gaps name what could not be
-# read; user: whose accounts count.
-READERS = {
-    "slurm": _slurm,
-    "pbspro": _pbspro,
-    "torque": _torque,
-    "sge": _sge,
-    "uge": _sge,
-    "lsf": _lsf,
-    "htcondor": _htcondor,
-}
 
 
 def no_facts():

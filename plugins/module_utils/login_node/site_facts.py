@@ -7,9 +7,15 @@ import os
 import shutil
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS, scheduler_class
 from ansible_collections.glidein.ops.plugins.module_utils.batch.detection import find_schedulers
-from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import READERS, Reader, no_facts
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader, no_facts
+from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as gridengine
+from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
+from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
+from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
+from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts as slurm
+from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import clean_environment
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
@@ -21,6 +27,18 @@ from ansible_collections.glidein.ops.plugins.module_utils.login_node.environment
 )
 
 FORMAT = 1
+
+# glidein_scheduler -> facts.py of the batch system. This has read(reader, user), which returns the facts with the keys
+# of no_facts. reader: its gaps name what could not be read; user: whose accounts count.
+READERS = {
+    "slurm": slurm,
+    "pbspro": pbspro,
+    "torque": torque,
+    "sge": gridengine,
+    "uge": gridengine,
+    "lsf": lsf,
+    "htcondor": htcondor,
+}
 
 # The part of the time in which PATH is checked and batch systems are looked for, each.
 _SEARCH_SHARE = 0.2
@@ -77,7 +95,7 @@ def read_site(options, user, home, shell, environ):
     if name is None:
         facts.update(no_facts())
     else:
-        kind, module = SCHEDULERS[name](), READERS[name]()
+        kind, module = scheduler_class(name), READERS[name]
         environment = clean_environment(merged, kind.scrub_prefixes, kind.keep)
         left_s = (deadline - time.monotonic()) * _SCHEDULER_SHARE
         reader = Reader(environment, options["commands"], left_s, daemons=module.DAEMONS)
