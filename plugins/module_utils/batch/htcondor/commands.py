@@ -27,7 +27,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
-from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import choice, invalid, text
 
 # MiB of the sandbox that jobs cannot use: the payload and the unpacked tarball (UNPACKED_MB of scratch.sh).
 SANDBOX_MB = 100
@@ -65,6 +65,10 @@ _ATTRIBUTES = (
     "NumShadowStarts",
     "HoldReason",
     "LastRejMatchReason",
+)
+
+_GPU_TYPE = text(
+    re.compile(r"^[A-Za-z_][A-Za-z0-9_]*\Z"), "DeviceName, none, or the name of an attribute of the machines' ads"
 )
 
 # A line of a submit description: a command or, after + or MY., an attribute. Other lines (queue, include, if, use, @=,
@@ -122,10 +126,10 @@ class HTCondor(Scheduler):
     script_on_stdin = True
     cancels_only_queued = True
     resources = {
-        "memory": RequestOption("request_memory", ("request_memory", "none")),
-        "disk": RequestOption("request_disk", ("request_disk", "none")),
-        "gpu_type": RequestOption("DeviceName", None),
-        "whole_node": RequestOption("all_cores", ("all_cores", "none")),
+        "memory": RequestOption("request_memory", choice("request_memory", "none")),
+        "disk": RequestOption("request_disk", choice("request_disk", "none")),
+        "gpu_type": RequestOption("DeviceName", _GPU_TYPE),
+        "whole_node": RequestOption("all_cores", choice("all_cores", "none")),
     }
     submitted_pattern = re.compile(r"^(\d+)\.\d+ - \1\.\d+\Z")
     # The schedd received the whole transaction. Whether it committed it is unknown.
@@ -182,14 +186,6 @@ class HTCondor(Scheduler):
         else:
             return None
         return invalid(where, directive, expected)
-
-    @classmethod
-    def check_more(cls, entry):
-        attribute = entry["resources"].get("gpu_type")
-        if not attribute or re.match(r"^[A-Za-z_][A-Za-z0-9_]*\Z", attribute):
-            return []
-        expected = "DeviceName, none, or the name of an attribute of the machines' ads"
-        return [invalid(f"glidein_entries.{entry['name']}.resources.gpu_type", attribute, expected)]
 
     def directives(self, entry, shape, job_name, log_dir):
         return []  # HTCondor reads no options in a script: they are in the description
