@@ -7,7 +7,6 @@ Sources: the manual's pages of condor_submit, condor_q and condor_rm and its lis
 23.9; tests with 23.9.6.
 """
 
-import itertools
 import json
 import os
 import re
@@ -364,13 +363,12 @@ class HTCondor(Scheduler):
 
     def cancel_argv(self, user, ids, running):
         # The schedd evaluates this when it removes: jobs that have started since they were counted are not removed.
-        clusters = itertools.groupby(sorted(_split(job_id) for job_id in ids), key=lambda pair: pair[0])
-        meant = " || ".join(
-            f"(ClusterId == {cluster} && {_within('ProcId', [process for unused, process in pairs])})"
-            for cluster, pairs in clusters
-        )
         states = "" if running else f" && (JobStatus == {_IDLE} || JobStatus == {_HELD})"
-        return self.argv["condor_rm"] + ["-constraint", f"Owner == {classad_literal(user)}{states} && ({meant})"]
+        constraint = (
+            f"Owner == {classad_literal(user)}{states} && "
+            f'member(strcat(ClusterId, ".", ProcId), {{{", ".join(map(classad_literal, ids))}}})'
+        )
+        return self.argv["condor_rm"] + ["-constraint", constraint]
 
 
 def _requirements_of(directive):
@@ -398,27 +396,6 @@ def _transferable(path, home):
             f"glidein_home: {path!r} has a comma; expected a path without one: HTCondor separates files by commas"
         )
     return relative
-
-
-def _split(job_id):
-    """Return (cluster, process) of a Job.id."""
-    cluster, process = job_id.split(".")
-    return int(cluster), int(process)
-
-
-def _within(attribute, numbers):
-    """Return an expression that is true for each of these numbers (sorted, at least one), ranges written as such."""
-    ranges = []
-    for number in numbers:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    parts = [
-        f"{attribute} == {first}" if first == last else f"({attribute} >= {first} && {attribute} <= {last})"
-        for first, last in ranges
-    ]
-    return "(" + " || ".join(parts) + ")"
 
 
 def _pattern(word):
