@@ -98,7 +98,7 @@ def read_site(options, user, home, shell, environ):
         kind, module = scheduler_class(name), READERS[name]
         environment = clean_environment(merged, kind.scrub_prefixes, kind.keep)
         left_s = (deadline - time.monotonic()) * _SCHEDULER_SHARE
-        reader = Reader(environment, options["commands"], left_s, daemons=module.DAEMONS)
+        reader = Reader(environment, options["commands"], left_s)
         facts.update(module.read(reader, user))
         facts["commands"] = commands_of_login_shell(kind, environ, merged, options["commands"])
         gaps += reader.gaps

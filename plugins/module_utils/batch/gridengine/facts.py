@@ -39,8 +39,6 @@ _UNUSABLE = frozenset("cCdDEosSu")
 # Objects of one kind that are read one by one: a limit on the load of qmaster.
 _MAX_READ = 64
 
-DAEMONS = {"qconf": "qmaster", "qhost": "qmaster"}
-
 
 def read(reader, user):
     """Return the facts of Grid Engine: version, cluster, queues, accounts, limits, gpu_request.
