@@ -43,13 +43,13 @@ _MARK = "\0glidein-environment\0"
 class LoginNode:
     """The login node. `gaps`: those of its Reader."""
 
-    def __init__(self, environment, timeout_s, mounts=None):
-        """environment: of the commands; timeout_s: of all commands; mounts: text, default /proc/mounts."""
+    def __init__(self, environment, timeout_s, mounts):
+        """environment: of the commands; timeout_s: of all commands; mounts: of parse_mounts."""
         self._environment = environment
         self._deadline = time.monotonic() + timeout_s
         self._reader = Reader(environment, {}, timeout_s, _STEP_TIMEOUT_S)
         self.gaps = self._reader.gaps
-        self._mounts = parse_mounts(_text("/proc/mounts") if mounts is None else mounts)
+        self._mounts = mounts
 
     def read(self, home, user, connect=()):
         """Return `environment` of the facts, without clock_offset_s. connect: addresses as of parse_address."""
@@ -110,15 +110,6 @@ class LoginNode:
         return found
 
 
-def _text(path):
-    """Return the text of a file of the system, or "" if it cannot be read."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as handle:
-            return handle.read(2**20)
-    except OSError:
-        return ""
-
-
 # -- the login shell -----------------------------------------------------------------------------------------------
 
 
@@ -148,16 +139,15 @@ def parse_environment(text):
     return {name: value for name, equals, value in (item.partition("=") for item in printed.split("\0")) if equals}
 
 
-def responsive_path(environment, timeout_s, mounts=None):
-    """Return (PATH without directories whose file server does not answer, gaps). mounts: text, default /proc/mounts.
+def responsive_path(environment, timeout_s, mounts):
+    """Return (PATH without directories whose file server does not answer, gaps). mounts: of parse_mounts.
 
     A look-up of a command in such a directory would never return. timeout_s: for all directories together.
     """
-    parsed = parse_mounts(_text("/proc/mounts") if mounts is None else mounts)
     reader = Reader(environment, {}, timeout_s, _DIRECTORY_TIMEOUT_S)
     kept = []
     for directory in environment.get("PATH", "").split(os.pathsep):
-        is_local = is_network_path(directory, parsed) is False
+        is_local = is_network_path(directory, mounts) is False
         argv = ["/bin/sh", "-c", 'test -d "$1"; :', "sh", directory]
         if is_local or reader.read(f"directory {directory} of PATH", argv, lambda text: True, False):
             kept.append(directory)
@@ -165,6 +155,15 @@ def responsive_path(environment, timeout_s, mounts=None):
 
 
 # -- file systems --------------------------------------------------------------------------------------------------
+
+
+def read_mounts():
+    """Return the mounts of this host, as parse_mounts does; an empty list if they cannot be read."""
+    try:
+        with open("/proc/mounts", encoding="utf-8", errors="replace") as handle:
+            return parse_mounts(handle.read(2**20))
+    except OSError:
+        return []
 
 
 def parse_mounts(text):

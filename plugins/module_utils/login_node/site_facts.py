@@ -23,6 +23,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.login_node.environment
     LoginNode,
     login_environment,
     parse_address,
+    read_mounts,
     responsive_path,
 )
 
@@ -80,7 +81,8 @@ def read_site(options, user, home, shell, environ):
     deadline = time.monotonic() + options["timeout"]
     search_s = options["timeout"] * _SEARCH_SHARE
     merged, gaps = login_environment(environ, shell, options["timeout"])
-    merged["PATH"], path_gaps = responsive_path(merged, search_s)
+    mounts = read_mounts()
+    merged["PATH"], path_gaps = responsive_path(merged, search_s, mounts)
     found, search_gaps = find_schedulers(clean_environment(merged), options["commands"], search_s)
     gaps += path_gaps + search_gaps
     name = options["scheduler"] or (found[0] if found else None)
@@ -102,7 +104,7 @@ def read_site(options, user, home, shell, environ):
         facts.update(module.read(reader, user))
         facts["commands"] = commands_of_login_shell(kind, environ, merged, options["commands"])
         gaps += reader.gaps
-    node = LoginNode(clean_environment(merged), deadline - time.monotonic())
+    node = LoginNode(clean_environment(merged), deadline - time.monotonic(), mounts)
     facts["environment"] = dict(node.read(home, user, options["connect"]), clock_offset_s=offset_s)
     facts["gaps"] = gaps + node.gaps
     return _valid_texts(facts)

@@ -50,7 +50,7 @@ def commands(tmp_path):
 
 
 def read(env, mounts=MOUNTS, home="/home/pilot", timeout_s=30, connect=()):
-    node = LoginNode(env, timeout_s, mounts)
+    node = LoginNode(env, timeout_s, environment.parse_mounts(mounts))
     found = node.read(home, "pilot", connect)
     json.dumps(found)
     return found, node.gaps
@@ -207,7 +207,7 @@ def test_directories_of_path_whose_file_server_does_not_answer(tmp_path, monkeyp
         return ""
 
     monkeypatch.setattr(Runner, "run", run)
-    kept, gaps = environment.responsive_path({"PATH": path}, 10, mounts)
+    kept, gaps = environment.responsive_path({"PATH": path}, 10, environment.parse_mounts(mounts))
     assert kept == f"/usr/bin:{tmp_path}/alive"
     assert runs == [f"{tmp_path}/dead", f"{tmp_path}/alive"]  # no process for a local directory
     assert [gap["what"] for gap in gaps] == [f"directory {tmp_path}/dead of PATH"]
