@@ -20,9 +20,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.command import 
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.environment import (
-    LoginNode,
     login_environment,
     parse_address,
+    read_environment,
     read_mounts,
     responsive_path,
 )
@@ -104,9 +104,10 @@ def read_site(options, user, home, shell, environ):
         facts.update(module.read(reader, user))
         facts["commands"] = commands_of_login_shell(kind, environ, merged, options["commands"])
         gaps += reader.gaps
-    node = LoginNode(clean_environment(merged), deadline - time.monotonic(), mounts)
-    facts["environment"] = dict(node.read(home, user, options["connect"]), clock_offset_s=offset_s)
-    facts["gaps"] = gaps + node.gaps
+    left_s = deadline - time.monotonic()
+    node, node_gaps = read_environment(clean_environment(merged), left_s, mounts, home, user, options["connect"])
+    facts["environment"] = dict(node, clock_offset_s=offset_s)
+    facts["gaps"] = gaps + node_gaps
     return _valid_texts(facts)
 
 
