@@ -192,16 +192,12 @@ def update_queue(params, check_mode):
     """Decide, and act unless in check mode; return the QueueUpdate. Raises GlideinError."""
     queue = SiteQueue(params)
     wanted = check_plan(params["plan"], params["plan_as_of"], queue.site, time.time())
-
-    def decide():
-        payload = payload_settings(queue.directory, params)
-        return QueueUpdate(queue, wanted, payload, params["cancel_running"])
-
-    if check_mode:
-        return decide()
     # The current version is read under the lock: site_cleanup removes versions under the same lock.
-    with queue.directory.lock():
-        update = decide()
+    with queue.directory.lock(check_mode=check_mode):
+        payload = payload_settings(queue.directory, params)
+        update = QueueUpdate(queue, wanted, payload, params["cancel_running"])
+        if check_mode:
+            return update
         if update.scripts:
             replace_log_form(queue.directory, params["log_form"])
         update.act()

@@ -74,11 +74,9 @@ def clean_up(params, check_mode, clock=time.time):
     account = pwd.getpwuid(os.geteuid())
     texts = [params["scratch"]] + [entry["scratch"] for entry in queue.site["entries"].values()]
     parents = scratch_parents(texts, account.pw_name, account.pw_dir)
-    if check_mode:  # without the lock, whose file would be created
-        return find_items(queue, params["kinds"], params["log_days"], parents, clock()), []
-    with queue.directory.lock(PATIENCE_S):
+    with queue.directory.lock(PATIENCE_S, check_mode):
         items = find_items(queue, params["kinds"], params["log_days"], parents, clock())
-        return items, remove_items(queue, items)
+        return items, [] if check_mode else remove_items(queue, items)
 
 
 def summary(site, items, check_mode):

@@ -160,20 +160,16 @@ def run(params, check_mode):
             f"{queue.directory.path} does not exist on this login node. Run the playbook glidein.ops.deploy for this "
             "host first."
         )
-    if check_mode:
-        before = queue.directory.read_drains()
-        after = decide_drains(before, params, queue.user, time.time())
-        jobs = jobs_to_drain(queue, params)
-        return _result(params, before, after, jobs, [job.id for job in jobs[0]])
-    with queue.directory.lock(PATIENCE_S):
+    with queue.directory.lock(PATIENCE_S, check_mode):
         before = queue.directory.read_drains()
         after = decide_drains(before, params, queue.user, time.time())
         # First: if a command of the batch system fails, nothing more is submitted all the same.
-        if after != before:
+        if after != before and not check_mode:
             queue.directory.write_drains(after)
         jobs = jobs_to_drain(queue, params)
-        ids = [job.id for job in jobs[0]]
-        cancelled = queue.scheduler.cancel(queue.user, ids, False) if ids else []
+        cancelled = [job.id for job in jobs[0]]
+        if cancelled and not check_mode:
+            cancelled = queue.scheduler.cancel(queue.user, cancelled)
         return _result(params, before, after, jobs, cancelled)
 
 

@@ -82,7 +82,6 @@ def read_submission(params):
         endings += [end] if end and end not in endings else []
     in_pool = queue.scheduler.registered(queue.site["site"], params["job_id"]) if jobs else None
     return {
-        "jobs": [{"id": job.id, "state": job.state, "reason": job.reason} for job in jobs],
         "in_queue": len(jobs),
         "registered": max(sum(1 for log in logs if log["registered"]), in_pool or 0),
         "msg": states(jobs, endings),

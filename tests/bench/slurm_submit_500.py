@@ -29,7 +29,7 @@ def order():
     from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
     from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
     from ansible_collections.glidein.ops.plugins.module_utils.common.names import job_name
-    from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import Payload, batch_script
+    from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import Payload, batch_files
 
     site = normalise_site("bench", "slurm", {"main": ENTRY})
     scheduler = make_scheduler("slurm", entries=site["entries"], environ={})
@@ -38,7 +38,7 @@ def order():
     path = f"{LOG_DIR}/main.core.sh"
     return {
         "path": path,
-        "script": batch_script(scheduler, site, "main", "core", payload),
+        "script": batch_files(scheduler, site, "main", "core", payload, path)[0][1],
         "count": COUNT,
         "array": scheduler.submit_argv(path, name, COUNT),
         "single": scheduler.submit_argv(path, name, None),

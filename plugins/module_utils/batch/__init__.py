@@ -26,75 +26,34 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.validation impo
 
 _OPTIONS = "glidein_scheduler_options"
 
-
-def _slurm():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.commands import Slurm
-
-    return Slurm
-
-
-def _pbspro():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro.commands import PbsPro
-
-    return PbsPro
-
-
-def _torque():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.torque.commands import Torque
-
-    return Torque
-
-
-def _htcondor():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.commands import HTCondor
-
-    return HTCondor
-
-
-def _gateway():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.gateway import Gateway
-
-    return Gateway
-
-
-def _htcondor_ce():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce import HTCondorCE
-
-    return HTCondorCE
-
-
-def _sge():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.commands import GridEngine
-
-    return GridEngine
-
-
-def _uge():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.commands import UnivaGridEngine
-
-    return UnivaGridEngine
-
-
-def _lsf():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf.commands import Lsf
-
-    return Lsf
-
-
-# Name -> function that imports the class, a subclass of base.Scheduler, and returns it.
-SCHEDULERS = {
-    "slurm": _slurm,
-    "pbspro": _pbspro,
-    "torque": _torque,
-    "htcondor": _htcondor,
-    "sge": _sge,
-    "uge": _uge,
-    "lsf": _lsf,
-    "gateway": _gateway,
-    "htcondor_ce": _htcondor_ce,
-}
 # The batch systems of clusters. They have facts, and a gateway can submit to them.
-CLUSTERS = tuple(name for name in SCHEDULERS if name not in ("gateway", "htcondor_ce"))
+CLUSTERS = ("slurm", "pbspro", "torque", "htcondor", "sge", "uge", "lsf")
+SCHEDULERS = (*CLUSTERS, "gateway", "htcondor_ce")
+
+
+def scheduler_class(name):
+    """Import and return the class of one of SCHEDULERS, a subclass of base.Scheduler."""
+    if name == "slurm":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.commands import Slurm as Kind
+    elif name == "pbspro":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro.commands import PbsPro as Kind
+    elif name == "torque":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.torque.commands import Torque as Kind
+    elif name == "htcondor":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.commands import HTCondor as Kind
+    elif name == "sge":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.commands import GridEngine as Kind
+    elif name == "uge":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.commands import (
+            UnivaGridEngine as Kind,
+        )
+    elif name == "lsf":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf.commands import Lsf as Kind
+    elif name == "gateway":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.gateway import Gateway as Kind
+    else:  # htcondor_ce
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce import HTCondorCE as Kind
+    return Kind
 
 
 def make_scheduler(name, options=None, entries=None, environ=None):
@@ -104,7 +63,7 @@ def make_scheduler(name, options=None, entries=None, environ=None):
     """
     if name not in SCHEDULERS:
         raise InputError(invalid("glidein_scheduler", name, f"one of {', '.join(sorted(SCHEDULERS))}"))
-    kind = SCHEDULERS[name]()
+    kind = scheduler_class(name)
     options = _checked_options(kind, options)
     problems = kind.check_entries(entries or {}, options)
     if problems:

@@ -39,8 +39,8 @@ Job = collections.namedtuple(
 Job.__new__.__defaults__ = (None, False)  # of started and never_starts (Python 3.6 has no other way)
 
 # A key of `resources` of an entry: how the batch system is asked for a resource. default: the value without the key;
-# allowed: the valid values, or None if the value is the name of one of the site's own resources.
-RequestOption = collections.namedtuple("RequestOption", ["default", "allowed"])
+# type: the Type of its values: words of this batch system, or names of the site's own resources.
+RequestOption = collections.namedtuple("RequestOption", ["default", "type"])
 
 # How HTCondor's blahp, by which a gateway submits, makes requests of this batch system. name: NAME of `batch NAME`;
 # requests: the parts of an entry that blahp requests from the job's attributes; options: those of blahp_options.
@@ -173,9 +173,10 @@ class Scheduler(abc.ABC):
                 known = ", ".join(sorted(cls.resources)) or "none"
                 problems.append(f"{where}: unknown key for {cls.name}; the keys are {known}")
                 continue
-            allowed = cls.resources[key].allowed
-            if allowed is not None and value not in allowed:
-                problems.append(invalid(where, value, f"one of {', '.join(allowed)}"))
+            try:
+                cls.resources[key].type(value)
+            except ValueError as error:
+                problems.append(f"{where}: {error}")
         return problems
 
     @classmethod

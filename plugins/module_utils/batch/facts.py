@@ -3,26 +3,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The facts that each batch system reports about itself: queues, node sizes, limits, accounts.
 
-facts.py in the folder of a batch system reads them; READERS has a function and a line for each.
+facts.py in the folder of a batch system reads them.
 """
 
 import re
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner, excerpt, quote_argv
-from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
-    CommandTimeoutError,
-    GlideinError,
-    OutputError,
-)
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError, OutputError
 
 # -- reading ---------------------------------------------------------------------------------------------------
 
-COMMAND_TIMEOUT_S = 30
+_COMMAND_TIMEOUT_S = 30
 # A command gets at most this part of the time that is left, so that one that hangs leaves time for the others.
 _SHARE = 1 / 3.0
-# The time limit of a command whose daemon did not answer an earlier one. After a second timeout, none is run.
-_RETRY_TIMEOUT_S = 3
 # The output of 10,000 nodes fits.
 MAX_OUTPUT_BYTES = 32 * 2**20
 _MAX_ERROR_CHARS = 300
@@ -31,19 +25,16 @@ _MAX_ERROR_CHARS = 300
 class Reader:
     """Runs commands in `environment`, and records what could not be read in `gaps`: [{"what", "command", "error"}]."""
 
-    def __init__(self, environment, commands, timeout_s=120, command_timeout_s=COMMAND_TIMEOUT_S, daemons=None):
+    def __init__(self, environment, commands, timeout_s, command_timeout_s=_COMMAND_TIMEOUT_S):
         """environment: of the commands; commands: {name: argument list to run instead}; timeout_s: for all together.
 
         command_timeout_s: of each command, which never gets more than a third of the time that is left.
-        daemons: {command: the daemon that it asks}. "COMMAND OPTION" is a command with this first argument.
         """
         self.gaps = []
         self.environment = environment
         self._commands = commands
         self._deadline = time.monotonic() + timeout_s
         self._command_timeout_s = command_timeout_s
-        self._daemons = daemons or {}
-        self._timeouts = {}  # daemon -> the number of its commands that timed out
 
     def read(self, what, argv, parse, default=None, is_gap=True):
         """Return parse(standard output) of a command. `what`: the name of the gap that a failure leaves.
@@ -51,13 +42,10 @@ class Reader:
         parse raises OutputError if it does not understand the text. With any failure, the result is `default`.
         is_gap: whether a failure is recorded.
         """
-        daemon = self._daemons.get(" ".join(argv[:2])) or self._daemons.get(argv[0])
         argv = list(self._commands.get(argv[0], argv[:1])) + list(argv[1:])
         try:
-            return parse(Runner(self.environment, self._limit_s(daemon), MAX_OUTPUT_BYTES).run(argv))
+            return parse(Runner(self.environment, self._limit_s(), MAX_OUTPUT_BYTES).run(argv))
         except GlideinError as error:
-            if isinstance(error, CommandTimeoutError):
-                self._timeouts[daemon] = self._timeouts.get(daemon, 0) + 1
             command = quote_argv(argv)
             # Most errors begin with the command, which may be long.
             message = str(error).replace(command, "", 1).strip()
@@ -65,16 +53,12 @@ class Reader:
                 self.gaps.append({"what": what, "command": command, "error": excerpt(message, _MAX_ERROR_CHARS)})
             return default
 
-    def _limit_s(self, daemon):
-        """Return the time limit of the next command. daemon: that it asks, or None. Raises OutputError without time."""
-        timeouts = self._timeouts.get(daemon, 0) if daemon else 0
-        if timeouts > 1:
-            raise OutputError(f"not run, because {timeouts} earlier commands got no answer from the {daemon}")
+    def _limit_s(self):
+        """Return the time limit of the next command. Raises OutputError without time."""
         left_s = self._deadline - time.monotonic()
         if left_s <= 0:
             raise OutputError("not run, because the commands before it took all the time")
-        limit_s = min(self._command_timeout_s, left_s * _SHARE)
-        return max(0.1, round(min(limit_s, _RETRY_TIMEOUT_S) if timeouts else limit_s, 1))
+        return max(0.1, round(min(self._command_timeout_s, left_s * _SHARE), 1))
 
 
 # -- records ---------------------------------------------------------------------------------------------------
@@ -239,59 +223,6 @@ def largest(values):
     """Return the largest of the numbers, or None without one or if one is None: that one is unlimited."""
     values = list(values)
     return None if not values or None in values else max(values)
-
-
-# -- the batch systems -----------------------------------------------------------------------------------------
-
-
-def _slurm():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts
-
-    return facts
-
-
-def _pbspro():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts
-
-    return facts
-
-
-def _torque():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts
-
-    return facts
-
-
-def _sge():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts
-
-    return facts
-
-
-def _lsf():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts
-
-    return facts
-
-
-def _htcondor():
-    from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts
-
-    return facts
-
-
-# glidein_scheduler -> function that imports and returns the batch system's facts.py. This has DAEMONS, for the Reader,
-# and read(reader, user), which returns the facts with the keys of no_facts. reader: its gaps name what could not be
-# read; user: whose accounts count.
-READERS = {
-    "slurm": _slurm,
-    "pbspro": _pbspro,
-    "torque": _torque,
-    "sge": _sge,
-    "uge": _sge,
-    "lsf": _lsf,
-    "htcondor": _htcondor,
-}
 
 
 def no_facts():

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS, scheduler_class
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.names import did_you_mean
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import UNQUOTED, Spec, is_unquoted
@@ -22,8 +22,12 @@ PREFIX = "glidein_"
 # glidein_scheduler -> {option: variable}. Made once, in Ansible's main process: each task of a host has a process
 # of its own, which would import the batch system again.
 OPTION_VARIABLES = {
-    scheduler: {name: option["variable"] for name, option in load().more_options.items() if "variable" in option}
-    for scheduler, load in SCHEDULERS.items()
+    scheduler: {
+        name: option["variable"]
+        for name, option in scheduler_class(scheduler).more_options.items()
+        if "variable" in option
+    }
+    for scheduler in SCHEDULERS
 }
 _NAMES = ("glidein_site", "glidein_deployment", "glidein_demand_token")
 _UNDEFINED = re.compile(r"^'[A-Za-z_][A-Za-z0-9_]*' is undefined\Z|^'[a-z]+ object' has no attribute '[A-Za-z0-9_]+'\Z")

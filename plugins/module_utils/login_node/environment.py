@@ -40,83 +40,72 @@ _PORTS = {"http": 80, "https": 443}
 _MARK = "\0glidein-environment\0"
 
 
-class LoginNode:
-    """The login node. `gaps`: those of its Reader."""
+def read_environment(environment, timeout_s, mounts, home, user, connect=()):
+    """Return (`environment` of the facts, without clock_offset_s; gaps).
 
-    def __init__(self, environment, timeout_s, mounts=None):
-        """environment: of the commands; timeout_s: of all commands; mounts: text, default /proc/mounts."""
-        self._environment = environment
-        self._deadline = time.monotonic() + timeout_s
-        self._reader = Reader(environment, {}, timeout_s, _STEP_TIMEOUT_S)
-        self.gaps = self._reader.gaps
-        self._mounts = parse_mounts(_text("/proc/mounts") if mounts is None else mounts)
-
-    def read(self, home, user, connect=()):
-        """Return `environment` of the facts, without clock_offset_s. connect: addresses as of parse_address."""
-        # A third of the time that is left, as the commands of the reader get.
-        left_s = self._deadline - time.monotonic()
-        connections = try_connections(connect, min(_STEP_TIMEOUT_S, max(0.1, left_s / 3)))
-        free_mb, is_network = self._file_system("home", home)
-        return {
-            "home": home,
-            "home_free_mb": free_mb,
-            "home_network": is_network,
-            "scratch": self._scratch(home, user),
-            "modules": self._has_modules(),
-            "containers": self._containers(),
-            "cvmfs": cvmfs_repositories(self._mounts),
-            "proxies": proxies(self._environment),
-            "connections": connections,
-        }
-
-    def _file_system(self, what, path, is_gap=True):
-        """Return (free MiB or None, whether several hosts mount it or None) of a path's file system.
-
-        Only the command df accesses the path: it is stopped if the file server does not answer.
-        """
-        free_mb, mount_point = self._reader.read(what, ["df", "-Pk", path], parse_df, (None, None), is_gap)
-        # Without df's answer, links in the path are not followed.
-        return free_mb, is_network_path(mount_point or path, self._mounts)
-
-    def _scratch(self, home, user):
-        candidates = [(self._environment.get(name, ""), name) for name in _SCRATCH_VARIABLES]
-        candidates += [(os.path.join(parent, user), None) for parent in _SCRATCH_PARENTS]
-        found, seen = [], {os.path.normpath(home)}
-        for path, variable in candidates:
-            if not path.startswith("/") or os.path.normpath(path) in seen:
-                continue
-            seen.add(os.path.normpath(path))
-            free_mb, is_network = self._file_system(f"scratch {path}", path, is_gap=variable is not None)
-            if free_mb is not None:
-                found.append({"path": path, "variable": variable, "free_mb": free_mb, "network": is_network})
-        return found
-
-    def _has_modules(self):
-        names = ("MODULESHOME", "LMOD_CMD", "MODULES_CMD")
-        files = ("modules.sh", "lmod.sh", "z00_lmod.sh", "00-modulepath.sh")
-        paths = [os.path.join("/etc/profile.d", name) for name in files]
-        return any(self._environment.get(name) for name in names) or any(map(os.path.exists, paths))
-
-    def _containers(self):
-        found, seen = {}, set()
-        for name in ("apptainer", "singularity"):
-            path = shutil.which(name, path=self._environment.get("PATH"))
-            if path is None or os.path.realpath(path) in seen:  # Apptainer installs a link with the old name
-                continue
-            seen.add(os.path.realpath(path))
-            version = self._reader.read(f"version of {name}", [path, "--version"], parse_version)
-            if version:
-                found[name] = version
-        return found
+    environment: of the commands; timeout_s: of all commands; mounts: of parse_mounts; connect: addresses as of
+    parse_address.
+    """
+    reader = Reader(environment, {}, timeout_s, _STEP_TIMEOUT_S)
+    # A third of the time, as the commands of the reader get.
+    connections = try_connections(connect, min(_STEP_TIMEOUT_S, max(0.1, timeout_s / 3)))
+    free_mb, is_network = _file_system(reader, mounts, "home", home)
+    facts = {
+        "home": home,
+        "home_free_mb": free_mb,
+        "home_network": is_network,
+        "scratch": _scratch(reader, mounts, home, user),
+        "modules": _has_modules(environment),
+        "containers": _containers(reader),
+        "cvmfs": cvmfs_repositories(mounts),
+        "proxies": proxies(environment),
+        "connections": connections,
+    }
+    return facts, reader.gaps
 
 
-def _text(path):
-    """Return the text of a file of the system, or "" if it cannot be read."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as handle:
-            return handle.read(2**20)
-    except OSError:
-        return ""
+def _file_system(reader, mounts, what, path, is_gap=True):
+    """Return (free MiB or None, whether several hosts mount it or None) of a path's file system.
+
+    Only the command df accesses the path: it is stopped if the file server does not answer.
+    """
+    free_mb, mount_point = reader.read(what, ["df", "-Pk", path], parse_df, (None, None), is_gap)
+    # Without df's answer, links in the path are not followed.
+    return free_mb, is_network_path(mount_point or path, mounts)
+
+
+def _scratch(reader, mounts, home, user):
+    candidates = [(reader.environment.get(name, ""), name) for name in _SCRATCH_VARIABLES]
+    candidates += [(os.path.join(parent, user), None) for parent in _SCRATCH_PARENTS]
+    found, seen = [], {os.path.normpath(home)}
+    for path, variable in candidates:
+        if not path.startswith("/") or os.path.normpath(path) in seen:
+            continue
+        seen.add(os.path.normpath(path))
+        free_mb, is_network = _file_system(reader, mounts, f"scratch {path}", path, is_gap=variable is not None)
+        if free_mb is not None:
+            found.append({"path": path, "variable": variable, "free_mb": free_mb, "network": is_network})
+    return found
+
+
+def _has_modules(environment):
+    names = ("MODULESHOME", "LMOD_CMD", "MODULES_CMD")
+    files = ("modules.sh", "lmod.sh", "z00_lmod.sh", "00-modulepath.sh")
+    paths = [os.path.join("/etc/profile.d", name) for name in files]
+    return any(environment.get(name) for name in names) or any(map(os.path.exists, paths))
+
+
+def _containers(reader):
+    found, seen = {}, set()
+    for name in ("apptainer", "singularity"):
+        path = shutil.which(name, path=reader.environment.get("PATH"))
+        if path is None or os.path.realpath(path) in seen:  # Apptainer installs a link with the old name
+            continue
+        seen.add(os.path.realpath(path))
+        version = reader.read(f"version of {name}", [path, "--version"], parse_version)
+        if version:
+            found[name] = version
+    return found
 
 
 # -- the login shell -----------------------------------------------------------------------------------------------
@@ -148,16 +137,15 @@ def parse_environment(text):
     return {name: value for name, equals, value in (item.partition("=") for item in printed.split("\0")) if equals}
 
 
-def responsive_path(environment, timeout_s, mounts=None):
-    """Return (PATH without directories whose file server does not answer, gaps). mounts: text, default /proc/mounts.
+def responsive_path(environment, timeout_s, mounts):
+    """Return (PATH without directories whose file server does not answer, gaps). mounts: of parse_mounts.
 
     A look-up of a command in such a directory would never return. timeout_s: for all directories together.
     """
-    parsed = parse_mounts(_text("/proc/mounts") if mounts is None else mounts)
     reader = Reader(environment, {}, timeout_s, _DIRECTORY_TIMEOUT_S)
     kept = []
     for directory in environment.get("PATH", "").split(os.pathsep):
-        is_local = is_network_path(directory, parsed) is False
+        is_local = is_network_path(directory, mounts) is False
         argv = ["/bin/sh", "-c", 'test -d "$1"; :', "sh", directory]
         if is_local or reader.read(f"directory {directory} of PATH", argv, lambda text: True, False):
             kept.append(directory)
@@ -165,6 +153,15 @@ def responsive_path(environment, timeout_s, mounts=None):
 
 
 # -- file systems --------------------------------------------------------------------------------------------------
+
+
+def read_mounts():
+    """Return the mounts of this host, as parse_mounts does; an empty list if they cannot be read."""
+    try:
+        with open("/proc/mounts", encoding="utf-8", errors="replace") as handle:
+            return parse_mounts(handle.read(2**20))
+    except OSError:
+        return []
 
 
 def parse_mounts(text):

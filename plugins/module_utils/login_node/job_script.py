@@ -48,29 +48,10 @@ class Payload(NamedTuple):
 
 
 def batch_files(scheduler, site, entry_name, shape_name, payload, path):
-    """Return the files of a glidein's submission, [(path, text)]. The last one is submitted.
+    """Return the files of a glidein's submission, [(path, text)]: its script, and what with_description adds.
 
-    path: the path of the script; the others as in batch_script.
-    """
-    script = batch_script(scheduler, site, entry_name, shape_name, payload)
-    entry = site["entries"][entry_name]
-    name = job_name(site["deployment"], site["site"], entry_name, shape_name)
-    return with_description(scheduler, entry, entry["shapes"][shape_name], name, payload, path, script)
-
-
-def with_description(scheduler, entry, shape, name, payload, path, script):
-    """Return [(path, text)] of a script and, if the batch system has one, of its submit description.
-
-    name: of the batch job; path, script: the path and the text of the script.
-    """
-    description = scheduler.description(entry, asked(shape), name, payload, path)
-    return [(path, script)] + ([] if description is None else [(path + ".submit", description)])
-
-
-def batch_script(scheduler, site, entry_name, shape_name, payload):
-    """Return the text of the script that runs on the compute node.
-
-    scheduler: a Scheduler; site: result of normalise_site; payload: Payload.
+    scheduler: a Scheduler; site: result of normalise_site; payload: Payload; path: of the script. The last file is
+    submitted.
     """
     entry = site["entries"][entry_name]
     shape = entry["shapes"][shape_name]
@@ -84,8 +65,17 @@ def batch_script(scheduler, site, entry_name, shape_name, payload):
     lines += [f"{key}={word}" for key, word in words.items()]
     exported = list(words)
     lines += [f"export {' '.join(exported[i : i + 4])}" for i in range(0, len(exported), 4)]
-    lines += ["", *scheduler.call, ""]
-    return "\n".join(lines)
+    script = "\n".join([*lines, "", *scheduler.call, ""])
+    return with_description(scheduler, entry, shape, name, payload, path, script)
+
+
+def with_description(scheduler, entry, shape, name, payload, path, script):
+    """Return [(path, text)] of a script and, if the batch system has one, of its submit description.
+
+    name: of the batch job; path, script: the path and the text of the script.
+    """
+    description = scheduler.description(entry, asked(shape), name, payload, path)
+    return [(path, script)] + ([] if description is None else [(path + ".submit", description)])
 
 
 def script_head(scheduler, entry, shape, name, payload):

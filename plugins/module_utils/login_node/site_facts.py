@@ -7,20 +7,39 @@ import os
 import shutil
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS, scheduler_class
 from ansible_collections.glidein.ops.plugins.module_utils.batch.detection import find_schedulers
-from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import READERS, Reader, no_facts
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader, no_facts
+from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as gridengine
+from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
+from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
+from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
+from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts as slurm
+from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import clean_environment
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.environment import (
-    LoginNode,
     login_environment,
     parse_address,
+    read_environment,
+    read_mounts,
     responsive_path,
 )
 
 FORMAT = 1
+
+# glidein_scheduler -> facts.py of the batch system. This has read(reader, user), which returns the facts with the keys
+# of no_facts. reader: its gaps name what could not be read; user: whose accounts count.
+READERS = {
+    "slurm": slurm,
+    "pbspro": pbspro,
+    "torque": torque,
+    "sge": gridengine,
+    "uge": gridengine,
+    "lsf": lsf,
+    "htcondor": htcondor,
+}
 
 # The part of the time in which PATH is checked and batch systems are looked for, each.
 _SEARCH_SHARE = 0.2
@@ -62,7 +81,8 @@ def read_site(options, user, home, shell, environ):
     deadline = time.monotonic() + options["timeout"]
     search_s = options["timeout"] * _SEARCH_SHARE
     merged, gaps = login_environment(environ, shell, options["timeout"])
-    merged["PATH"], path_gaps = responsive_path(merged, search_s)
+    mounts = read_mounts()
+    merged["PATH"], path_gaps = responsive_path(merged, search_s, mounts)
     found, search_gaps = find_schedulers(clean_environment(merged), options["commands"], search_s)
     gaps += path_gaps + search_gaps
     name = options["scheduler"] or (found[0] if found else None)
@@ -77,16 +97,17 @@ def read_site(options, user, home, shell, environ):
     if name is None:
         facts.update(no_facts())
     else:
-        kind, module = SCHEDULERS[name](), READERS[name]()
+        kind, module = scheduler_class(name), READERS[name]
         environment = clean_environment(merged, kind.scrub_prefixes, kind.keep)
         left_s = (deadline - time.monotonic()) * _SCHEDULER_SHARE
-        reader = Reader(environment, options["commands"], left_s, daemons=module.DAEMONS)
+        reader = Reader(environment, options["commands"], left_s)
         facts.update(module.read(reader, user))
         facts["commands"] = commands_of_login_shell(kind, environ, merged, options["commands"])
         gaps += reader.gaps
-    node = LoginNode(clean_environment(merged), deadline - time.monotonic())
-    facts["environment"] = dict(node.read(home, user, options["connect"]), clock_offset_s=offset_s)
-    facts["gaps"] = gaps + node.gaps
+    left_s = deadline - time.monotonic()
+    node, node_gaps = read_environment(clean_environment(merged), left_s, mounts, home, user, options["connect"])
+    facts["environment"] = dict(node, clock_offset_s=offset_s)
+    facts["gaps"] = gaps + node_gaps
     return _valid_texts(facts)
 
 

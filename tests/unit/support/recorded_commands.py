@@ -60,7 +60,7 @@ class RecordedReader(Reader):
 
     def __init__(self, path, change=lambda argv, output: output):
         """Set the transcript's path, and `change`: it returns a command's replaced output, or None if it is refused."""
-        super().__init__(dict(os.environ), {})
+        super().__init__(dict(os.environ), {}, 120)
         self.asked = []
         self._recorded = parse_transcript(path.read_text())
         self._change = change

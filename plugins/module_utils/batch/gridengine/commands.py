@@ -27,11 +27,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_iso
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, InputError, OutputError
-from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid, missing
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid, missing, text
 
 _COMPLEX = re.compile(r"^(?P<name>[A-Za-z_][A-Za-z0-9_.]*)(?::(?P<per>slot|job))?\Z")
-_COMPLEX_RULE = "none, or the name of a resource (complex), which may be followed by :slot or :job"
-_PE = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
+_RESOURCE = text(_COMPLEX, "none, or the name of a resource (complex), which may be followed by :slot or :job")
+_PE = text(re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z"), "none, or a name")
 
 # Paths that qsub -o accepts: $ would begin a pseudo variable, a comma another path, and quotes cannot be escaped.
 _LOG_DIR = re.compile(r"^/[A-Za-z0-9 /._+@%=~-]*\Z")
@@ -98,12 +98,12 @@ class GridEngine(Scheduler):
     directive_prefix = "#$"
     resources = {
         # mem_free exists in every installation. A job starts on a host with so much free memory; nothing is limited.
-        "memory": RequestOption("mem_free", None),
-        "disk": RequestOption("none", None),
-        "gpus": RequestOption("gpu", None),
-        "gpu_type": RequestOption("gpu_type", None),
-        "whole_node": RequestOption("exclusive", None),
-        "parallel_environment": RequestOption("none", None),
+        "memory": RequestOption("mem_free", _RESOURCE),
+        "disk": RequestOption("none", _RESOURCE),
+        "gpus": RequestOption("gpu", _RESOURCE),
+        "gpu_type": RequestOption("gpu_type", _RESOURCE),
+        "whole_node": RequestOption("exclusive", _RESOURCE),
+        "parallel_environment": RequestOption("none", _PE),
     }
     grace_s = 60  # `notify` of the queue
     blahp = Blahp(
@@ -142,10 +142,6 @@ class GridEngine(Scheduler):
     def check_more(cls, entry):
         problems = []
         where = f"glidein_entries.{entry['name']}"
-        for key, value in sorted(entry["resources"].items()):
-            pattern, rule = (_PE, "none, or a name") if key == "parallel_environment" else (_COMPLEX, _COMPLEX_RULE)
-            if key in cls.resources and not pattern.match(value):
-                problems.append(invalid(f"{where}.resources.{key}", value, rule))
         several = [shape for shape in sorted(entry["shapes"]) if entry["shapes"][shape]["cpus"] > 1]
         if several and "parallel_environment" not in entry["resources"]:
             expected = (
@@ -431,6 +427,6 @@ class UnivaGridEngine(GridEngine):
 
     name = "uge"
     # m_mem_free: needs no configuration of the hosts' memory, and is the limit if cgroups are enabled.
-    resources = dict(GridEngine.resources, memory=RequestOption("m_mem_free", None))
+    resources = dict(GridEngine.resources, memory=RequestOption("m_mem_free", _RESOURCE))
     # N: suspended, and its resources are given to another job; P: preempted.
     letters_of_suspension = GridEngine.letters_of_suspension + "NP"

@@ -39,8 +39,6 @@ _UNUSABLE = frozenset("cCdDEosSu")
 # Objects of one kind that are read one by one: a limit on the load of qmaster.
 _MAX_READ = 64
 
-DAEMONS = {"qconf": "qmaster", "qhost": "qmaster"}
-
 
 def read(reader, user):
     """Return the facts of Grid Engine: version, cluster, queues, accounts, limits, gpu_request.
@@ -63,9 +61,9 @@ class _GridEngine:
             self.queues = reader.read("queues", ["qconf", "-sq", ",".join(names)], parse_queues, [])
         self.settings = reader.read("limits", ["qconf", "-sconf"], parse_configuration, {})
         self.max_running = reader.read("running limit", ["qconf", "-ssconf"], parse_running_limit)
-        self.resources = reader.read("resources", ["qconf", "-sc"], parse_resources, [])
-        self.gpus = [resource.name for resource in self.resources if _GPUS.match(resource.name)]
-        self.gpu_types = [resource.name for resource in self.resources if _GPU_TYPE.match(resource.name)]
+        self.resources = reader.read("resources", ["qconf", "-sc"], parse_resources, {})
+        self.gpus = list(filter(_GPUS.match, self.resources))
+        self.gpu_types = list(filter(_GPU_TYPE.match, self.resources))
         wanted = ",".join(["num_proc", "mem_total"] + self.gpus + self.gpu_types)
         self.hosts = reader.read("nodes", ["qhost", "-q", "-F", wanted, "-xml"], parse_hosts, [])
         self.environments = self._read_environments()
@@ -126,7 +124,7 @@ class _GridEngine:
         queues = sorted((self._queue(fields) for fields in self.queues), key=lambda queue: queue["name"])
         usable = [queue["name"] for queue in queues if not queue["problems"]]
         notices = [fields["notice_s"] for fields in self.queues if fields["qname"] in usable]
-        counted = [resource.name for resource in self.resources if resource.consumable != "NO"]
+        counted = [name for name, is_counted in self.resources.items() if is_counted]
         memory = next((name for name in _MEMORY if name in counted), None)
         limits = limits_record(
             max_array=self.settings.get("max_aj_tasks"),
@@ -260,11 +258,8 @@ for _power, _letter in enumerate("KMGTP", 1):
     UNITS[_letter] = 2 ** (10 * _power)
     UNITS[_letter.lower()] = 1000**_power
 
-# A resource of qconf -sc. consumable: NO, YES (each slot), JOB or HOST.
-Resource = collections.namedtuple("Resource", "name type consumable")
-# An execution host of qhost. cpus: processors that the execution daemon found; resources: {name: text}; instances:
-# {queue: Instance}.
-Host = collections.namedtuple("Host", "name cpus memory_mb resources instances")
+# An execution host of qhost. resources: {name: text}; instances: {queue: Instance}.
+Host = collections.namedtuple("Host", "name memory_mb resources instances")
 Instance = collections.namedtuple("Instance", "slots state")
 
 _VERSION = re.compile(r"^(?:SGE|UGE|AGE|OGS/GE|GE|OGE)[ -]?([0-9]\S*)", re.MULTILINE)
@@ -371,12 +366,12 @@ def words(text):
 
 
 def parse_resources(text):
-    """Return the Resources of qconf -sc."""
-    resources = []
+    """Return {name: whether it is counted} of the resources of qconf -sc."""
+    resources = {}
     for line in text.split("\n"):
         columns = line.split()
         if len(columns) >= 8 and columns[5] in ("NO", "YES", "JOB", "HOST"):
-            resources.append(Resource(columns[0], columns[2], columns[5]))
+            resources[columns[0]] = columns[5] != "NO"  # YES (each slot), JOB or HOST
     if not resources:
         raise OutputError(f"invalid output of qconf -sc: {excerpt(text)!r}; expected lines of at least 8 columns")
     return resources
@@ -464,11 +459,5 @@ def _host(element):
             name = f"{queue.get('name')}@{element.get('name')}"
             raise OutputError(f"invalid slots of {name} in the output of qhost: {details.get('slots')!r}") from None
         instances[queue.get("name")] = Instance(slots, details.get("state_string", ""))
-    cpus, memory = found.get("num_proc", "-"), resources.get("mem_total") or found.get("mem_total", "-")
-    return Host(
-        element.get("name"),
-        None if cpus == "-" else _amount(cpus),
-        None if memory == "-" else _memory(memory),
-        resources,
-        instances,
-    )
+    memory = resources.get("mem_total") or found.get("mem_total", "-")
+    return Host(element.get("name"), None if memory == "-" else _memory(memory), resources, instances)

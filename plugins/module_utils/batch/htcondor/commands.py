@@ -7,7 +7,6 @@ Sources: the manual's pages of condor_submit, condor_q and condor_rm and its lis
 23.9; tests with 23.9.6.
 """
 
-import itertools
 import json
 import os
 import re
@@ -27,7 +26,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
-from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import choice, invalid, text
 
 # MiB of the sandbox that jobs cannot use: the payload and the unpacked tarball (UNPACKED_MB of scratch.sh).
 SANDBOX_MB = 100
@@ -65,6 +64,10 @@ _ATTRIBUTES = (
     "NumShadowStarts",
     "HoldReason",
     "LastRejMatchReason",
+)
+
+_GPU_TYPE = text(
+    re.compile(r"^[A-Za-z_][A-Za-z0-9_]*\Z"), "DeviceName, none, or the name of an attribute of the machines' ads"
 )
 
 # A line of a submit description: a command or, after + or MY., an attribute. Other lines (queue, include, if, use, @=,
@@ -122,10 +125,10 @@ class HTCondor(Scheduler):
     script_on_stdin = True
     cancels_only_queued = True
     resources = {
-        "memory": RequestOption("request_memory", ("request_memory", "none")),
-        "disk": RequestOption("request_disk", ("request_disk", "none")),
-        "gpu_type": RequestOption("DeviceName", None),
-        "whole_node": RequestOption("all_cores", ("all_cores", "none")),
+        "memory": RequestOption("request_memory", choice("request_memory", "none")),
+        "disk": RequestOption("request_disk", choice("request_disk", "none")),
+        "gpu_type": RequestOption("DeviceName", _GPU_TYPE),
+        "whole_node": RequestOption("all_cores", choice("all_cores", "none")),
     }
     submitted_pattern = re.compile(r"^(\d+)\.\d+ - \1\.\d+\Z")
     # The schedd received the whole transaction. Whether it committed it is unknown.
@@ -182,14 +185,6 @@ class HTCondor(Scheduler):
         else:
             return None
         return invalid(where, directive, expected)
-
-    @classmethod
-    def check_more(cls, entry):
-        attribute = entry["resources"].get("gpu_type")
-        if not attribute or re.match(r"^[A-Za-z_][A-Za-z0-9_]*\Z", attribute):
-            return []
-        expected = "DeviceName, none, or the name of an attribute of the machines' ads"
-        return [invalid(f"glidein_entries.{entry['name']}.resources.gpu_type", attribute, expected)]
 
     def directives(self, entry, shape, job_name, log_dir):
         return []  # HTCondor reads no options in a script: they are in the description
@@ -368,13 +363,12 @@ class HTCondor(Scheduler):
 
     def cancel_argv(self, user, ids, running):
         # The schedd evaluates this when it removes: jobs that have started since they were counted are not removed.
-        clusters = itertools.groupby(sorted(_split(job_id) for job_id in ids), key=lambda pair: pair[0])
-        meant = " || ".join(
-            f"(ClusterId == {cluster} && {_within('ProcId', [process for unused, process in pairs])})"
-            for cluster, pairs in clusters
-        )
         states = "" if running else f" && (JobStatus == {_IDLE} || JobStatus == {_HELD})"
-        return self.argv["condor_rm"] + ["-constraint", f"Owner == {classad_literal(user)}{states} && ({meant})"]
+        constraint = (
+            f"Owner == {classad_literal(user)}{states} && "
+            f'member(strcat(ClusterId, ".", ProcId), {{{", ".join(map(classad_literal, ids))}}})'
+        )
+        return self.argv["condor_rm"] + ["-constraint", constraint]
 
 
 def _requirements_of(directive):
@@ -402,27 +396,6 @@ def _transferable(path, home):
             f"glidein_home: {path!r} has a comma; expected a path without one: HTCondor separates files by commas"
         )
     return relative
-
-
-def _split(job_id):
-    """Return (cluster, process) of a Job.id."""
-    cluster, process = job_id.split(".")
-    return int(cluster), int(process)
-
-
-def _within(attribute, numbers):
-    """Return an expression that is true for each of these numbers (sorted, at least one), ranges written as such."""
-    ranges = []
-    for number in numbers:
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    parts = [
-        f"{attribute} == {first}" if first == last else f"({attribute} >= {first} && {attribute} <= {last})"
-        for first, last in ranges
-    ]
-    return "(" + " || ".join(parts) + ")"
 
 
 def _pattern(word):

@@ -42,12 +42,6 @@ _VERSION = re.compile(r"^\$CondorVersion: ([0-9]\S*)", re.MULTILINE)
 _LIMIT = re.compile(r"^(?:[0-9]{1,10}|MIN\(\{ *[0-9]{1,10} *, *[0-9]{1,10} *\}\)|Not defined)\Z", re.IGNORECASE)
 _INFINITE = 2**31 - 1
 
-DAEMONS = {
-    "condor_status": "collector",
-    "condor_config_val -schedd": "schedd",
-    "condor_config_val -negotiator": "negotiator",
-}
-
 
 def read(reader, user):
     """Return the facts of a pool: version, cluster, queues, accounts, limits, gpu_request."""

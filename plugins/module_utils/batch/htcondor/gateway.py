@@ -10,7 +10,7 @@ universe; blahp's *_submit.sh; HTCondor's remote_gahp; tests with 23.9.6 and Slu
 
 import re
 
-from ansible_collections.glidein.ops.plugins.module_utils.batch import CLUSTERS, SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch import CLUSTERS, scheduler_class
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.grid_universe import GridUniverse
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal, sh_quote
@@ -61,7 +61,7 @@ class Gateway(GridUniverse):
     grace_s = None  # that of the batch system, or _ROUTES_GRACE_S
 
     def __init__(self, runner, options):
-        kind = None if options["routes"] else SCHEDULERS[options["batch_system"]]()
+        kind = None if options["routes"] else scheduler_class(options["batch_system"])
         grace_s = kind.grace_s if kind else _ROUTES_GRACE_S
         super().__init__(runner, dict(options, grace=options["grace"] or grace_s))
         # The file transfer by SSH sends a copy with the name of the script. blahp runs it by the name of the copy.
@@ -88,7 +88,7 @@ class Gateway(GridUniverse):
             return problems + [problem for entry in entries.values() for problem in _routed_problems(entry)]
         if not options["batch_system"]:
             return [*problems, missing(f"{_OPTIONS}.batch_system", f"{alternatives(CLUSTERS)}, or routes: true")]
-        kind = SCHEDULERS[options["batch_system"]]()
+        kind = scheduler_class(options["batch_system"])
         return problems + [
             problem for entry in entries.values() for problem in kind.check_entry(entry) + _problems(kind, entry)
         ]

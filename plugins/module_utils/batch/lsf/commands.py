@@ -25,7 +25,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     InputError,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.common.names import BATCH_JOB
-from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import choice, invalid
 
 # STAT of bjobs. None: the job has ended, but is still listed.
 STATES = by_word(
@@ -151,11 +151,11 @@ class Lsf(Scheduler):
     directive_prefix = "#BSUB"
     script_on_stdin = True
     resources = {
-        "memory": RequestOption("job", ("job", "core", "none")),
-        "memory_unit": RequestOption("none", ("KB", "MB", "GB", "explicit", "none")),
-        "disk": RequestOption("none", ("tmp", "none")),
-        "gpus": RequestOption("gpu", ("gpu", "ngpus_physical", "none")),
-        "whole_node": RequestOption("exclusive", ("exclusive", "none")),
+        "memory": RequestOption("job", choice("job", "core", "none")),
+        "memory_unit": RequestOption("none", choice("KB", "MB", "GB", "explicit", "none")),
+        "disk": RequestOption("none", choice("tmp", "none")),
+        "gpus": RequestOption("gpu", choice("gpu", "ngpus_physical", "none")),
+        "whole_node": RequestOption("exclusive", choice("exclusive", "none")),
     }
     grace_s = 20  # INT, TERM, KILL, each JOB_TERMINATE_INTERVAL (10 s) after the one before
     # As installed, LSF keeps a job's output in a spool directory until its end. The log is needed earlier.

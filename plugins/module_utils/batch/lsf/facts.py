@@ -23,11 +23,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.errors import O
 # Statuses of bhosts -w in which a host starts jobs, now or after others have ended.
 _USABLE = ("ok", "closed", "closed_Full", "closed_Excl", "closed_Busy", "closed_Wind", "closed_cu_excl", "closed_EGO")
 
-DAEMONS = {
-    **dict.fromkeys(("lsid", "lshosts"), "LIM"),
-    **dict.fromkeys(("bqueues", "bhosts", "bmgroup", "bparams", "busers"), "mbatchd"),
-}
-
 
 def read(reader, user):
     """Return the facts of LSF: version, cluster, queues, accounts, limits, gpu_request.

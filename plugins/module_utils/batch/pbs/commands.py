@@ -17,7 +17,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import clock
-from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid, text
 
 # 12.server, 12[].server (an array job), 12[3].server (a task of it); a server's name may have dots and dashes.
 JOB_ID = re.compile(r"^(\d+)(\[\d*\])?(\.[A-Za-z0-9][A-Za-z0-9._-]*)?\Z")
@@ -27,6 +27,9 @@ _SUBMITTED_AT = re.compile(r"^\s*(\d+(?:\[\])?\.(?=[0-9]*[A-Za-z-]{2}|[A-Za-z])[
 _SUBMITTED = re.compile(r"^(\d+(?:\[\])?)\Z")
 
 _NEVER_STARTS = re.compile(r"^Can Never Run\b", re.IGNORECASE)
+
+# A value of `resources` that names one of the site's own resources.
+RESOURCE = text(re.compile(r"^[A-Za-z][A-Za-z0-9_-]*\Z"), "none, or the name of a resource: letters, digits, _ and -")
 
 # NAME= of -l and -W.
 _ASSIGNED = re.compile(r"([A-Za-z_]+)\s*=")
@@ -97,7 +100,6 @@ class Pbs(Scheduler):
     constraint = None
     constraint_rule = ""
     _gpu_type = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
-    _resource = re.compile(r"^[A-Za-z][A-Za-z0-9_-]*\Z")
     # Letters of job_state (pbs_job_attributes(7B)) -> state. None: the job has ended, but is still listed.
     states = {}
     # Those of jobs that have started, and the attribute with the time of the start.
@@ -116,11 +118,6 @@ class Pbs(Scheduler):
         where = f"glidein_entries.{entry['name']}"
         if entry["constraint"] and not cls.constraint.match(entry["constraint"]):
             problems.append(invalid(f"{where}.constraint", entry["constraint"], cls.constraint_rule))
-        for key, form in cls.resources.items():
-            name = entry["resources"].get(key, form.default)
-            if form.allowed is None and not cls._resource.match(name):
-                expected = "none, or the name of a resource: letters, digits, _ and -"
-                problems.append(invalid(f"{where}.resources.{key}", name, expected))
         for shape_name, shape in sorted(entry["shapes"].items()):
             if shape["gpu_type"] and not cls._gpu_type.match(shape["gpu_type"]):
                 where_gpu = f"{where}.shapes.{shape_name}.gpu_type"

@@ -237,7 +237,7 @@ Record = collections.namedtuple("Record", "name attributes")
 Limit = collections.namedtuple("Limit", "kind name jobs")
 # Limits of a queue or of the server, in seconds and MiB. queued, running: lists of Limit.
 Limits = collections.namedtuple(
-    "Limits", "walltime_s max_cpus max_nodes max_memory_mb min_cpus min_nodes queued running kill_delay_s max_array"
+    "Limits", "walltime_s max_cpus max_nodes max_memory_mb min_nodes queued running kill_delay_s max_array"
 )
 
 _TITLE = re.compile(r"^(?:(?:Queue|Server): )?([^\s=]+)\s*\Z")
@@ -306,7 +306,6 @@ def limits_of(record):
         smallest(converted(record, f"resources_max.{name}", number) for name in ("ncpus", "procct")),
         converted(record, "resources_max.nodect", number),
         converted(record, "resources_max.mem", pbs_size_mb),
-        converted(record, "resources_min.ncpus", number),
         converted(record, "resources_min.nodect", number),
         _job_limits(record, _QUEUED),
         _job_limits(record, _RUNNING),

@@ -19,6 +19,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.commands import (
     JOB_ID,
+    RESOURCE,
     Pbs,
     is_array,
     is_task,
@@ -26,6 +27,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.commands imp
     submission_of,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_words
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import choice
 
 _TIME = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{4}\Z")
 
@@ -44,11 +46,11 @@ class PbsPro(Pbs):
     start_attribute = "stime"
     arrays_are_rerunnable = True  # qsub: cannot submit non-rerunable Array Job
     resources = {
-        "memory": RequestOption("mem", ("mem", "vmem", "none")),
-        "disk": RequestOption("none", None),
-        "gpus": RequestOption("ngpus", None),
-        "gpu_type": RequestOption("gpu_type", None),
-        "whole_node": RequestOption("excl", ("excl", "exclhost", "none")),
+        "memory": RequestOption("mem", choice("mem", "vmem", "none")),
+        "disk": RequestOption("none", RESOURCE),
+        "gpus": RequestOption("ngpus", RESOURCE),
+        "gpu_type": RequestOption("gpu_type", RESOURCE),
+        "whole_node": RequestOption("excl", choice("excl", "exclhost", "none")),
     }
     grace_s = 10  # kill_delay of the queue, which no option of qdel changes; -W force would not kill the processes
     flag_letters = "fhIVXz"

@@ -53,8 +53,6 @@ _GPU_TYPES = ("gpu_type", "gpu_model", "gputype", "gpumodel", "gpu_kind", "accel
 # A resource with more values than this names racks, switches or single nodes.
 _MAX_VALUES = 10
 
-DAEMONS = {"qstat": "PBS server", "pbsnodes": "PBS server"}
-
 
 def read(reader, user):
     """Return the facts of PBS Professional: version, cluster, queues, accounts, limits, gpu_request."""

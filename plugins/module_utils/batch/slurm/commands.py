@@ -20,6 +20,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
 from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_iso
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import clock
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import choice
 
 # The longest time in seconds before the end of the walltime at which glidein.sh gets SIGTERM. It is needed if the time
 # limit of a job was reduced. Slurm may send it up to 60 s early. Even then it must come after the glidein's own end, at
@@ -117,10 +118,10 @@ class Slurm(Scheduler):
     directive_prefix = "#SBATCH"
     cancels_only_queued = True
     resources = {
-        "memory": RequestOption("mem", ("mem", "mem-per-cpu", "none")),
-        "disk": RequestOption("none", ("tmp", "none")),
-        "gpus": RequestOption("gres", ("gres", "gpus-per-node", "none")),
-        "whole_node": RequestOption("exclusive", ("exclusive", "none")),
+        "memory": RequestOption("mem", choice("mem", "mem-per-cpu", "none")),
+        "disk": RequestOption("none", choice("tmp", "none")),
+        "gpus": RequestOption("gres", choice("gres", "gpus-per-node", "none")),
+        "whole_node": RequestOption("exclusive", choice("exclusive", "none")),
     }
     grace_s = 30  # KillWait
     submitted_pattern = re.compile(r"^(\d+)(?:;[^\s;]+)?\Z")

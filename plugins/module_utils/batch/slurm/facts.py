@@ -32,8 +32,6 @@ _Output = collections.namedtuple(
 
 _MAX_TASKS = re.compile(r"(?:^|,)max_array_tasks=([0-9]{1,9})(?:,|\Z)")
 
-DAEMONS = {"scontrol": "slurmctld", "sinfo": "slurmctld", "sacctmgr": "slurmdbd"}
-
 
 def read(reader, user):
     """Return the facts of Slurm: version, cluster, queues, accounts, limits, gpu_request."""

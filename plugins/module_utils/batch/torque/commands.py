@@ -18,11 +18,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.commands import (
     JOB_ID,
+    RESOURCE,
     Pbs,
     is_array,
     is_task,
     owned_by,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import choice
 
 # Resources of memory: of the job, of each process; one, or two joined by +.
 _MEMORY = ("mem", "vmem", "pmem", "pvmem")
@@ -42,11 +44,11 @@ class Torque(Pbs):
     started_letters = ("E", "R", "S")
     start_attribute = "start_time"
     resources = {
-        "memory": RequestOption("mem", (*_MEMORY, "none", *map("+".join, itertools.permutations(_MEMORY, 2)))),
-        "disk": RequestOption("none", None),
-        "gpus": RequestOption("gpus", ("gpus", "none")),
-        "gpu_type": RequestOption("property", ("property", "none")),
-        "whole_node": RequestOption("none", ("n", "none")),
+        "memory": RequestOption("mem", choice(*_MEMORY, "none", *map("+".join, itertools.permutations(_MEMORY, 2)))),
+        "disk": RequestOption("none", RESOURCE),
+        "gpus": RequestOption("gpus", choice("gpus", "none")),
+        "gpu_type": RequestOption("property", choice("property", "none")),
+        "whole_node": RequestOption("none", choice("n", "none")),
     }
     grace_s = 2  # kill_delay of the queue or server
     flag_letters = "EfhInVxXz"

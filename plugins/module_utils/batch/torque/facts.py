@@ -22,8 +22,6 @@ _STATUS_MEMORY = re.compile(r"(?:^|,)physmem=([^,]*)")
 # A queue's default that only managers see.
 _HIDDEN = "resources_default.neednodes"
 
-DAEMONS = {"qstat": "PBS server", "pbsnodes": "PBS server"}
-
 
 def read(reader, user):
     """Return the facts of Torque: version, cluster, queues, accounts, limits, gpu_request."""

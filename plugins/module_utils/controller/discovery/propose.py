@@ -6,7 +6,7 @@
 import re
 from typing import Any, Container, Dict, List, Optional, Set, Tuple, Union
 
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch import scheduler_class
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import Scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import check_environment, normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
@@ -104,7 +104,7 @@ class _Site:
         self.environment = facts["environment"]
         scheduler = facts["scheduler"] or (profile["scheduler"] if profile else None)
         # Without a batch system, none of its settings is proposed.
-        self.batch_system = SCHEDULERS[scheduler]() if scheduler else Scheduler
+        self.batch_system = scheduler_class(scheduler) if scheduler else Scheduler
 
     def propose(self) -> None:
         """Set all variables and questions of the proposal. Raises InputError."""

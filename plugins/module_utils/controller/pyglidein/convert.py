@@ -14,7 +14,7 @@ import os
 import re
 from typing import Any, Dict, List, Optional, Tuple, Union
 
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch import scheduler_class
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import check_environment, normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.names import NAME_RULE, as_name, is_name
@@ -338,7 +338,7 @@ class _Conversion:
             site = normalise_site("glidein", "site", {self.partition: entry})
         except InputError as error:
             return error.problems
-        return SCHEDULERS[self.scheduler]().check_entry(site["entries"][self.partition])
+        return scheduler_class(self.scheduler).check_entry(site["entries"][self.partition])
 
     def remarks(self) -> List[Tuple[str, str]]:
         """Return (line, text) of what is not converted."""

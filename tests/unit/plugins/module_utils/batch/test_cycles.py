@@ -15,7 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEU
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     OutcomeUnknownError,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import batch_script
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import batch_files
 from ansible_collections.glidein.ops.tests.unit.support.builders import PAYLOAD, raw_entry, shape, site
 from ansible_collections.glidein.ops.tests.unit.support.fake_lsf import FakeLsf, FakeSpectrumLsf
 from ansible_collections.glidein.ops.tests.unit.support.fake_pbs import FakePbsPro, FakeTorque
@@ -54,7 +54,8 @@ class Site:
         (home / "glidein.sh").write_text(glidein)
         payload = PAYLOAD._replace(home=str(home), log_dir=str(self.log_dir), credential="", scratch="/tmp")  # noqa: S108
         path = home / "main.core.sh"
-        path.write_text(batch_script(self.scheduler, site({"main": raw_entry(**changes)}), "main", "core", payload))
+        one = site({"main": raw_entry(**changes)})
+        path.write_text(batch_files(self.scheduler, one, "main", "core", payload, str(path))[0][1])
         path.chmod(0o700)
         return str(path)
 

@@ -222,8 +222,8 @@ UNSUPPORTED = {
         ),
     ],
     "lsf": [
-        ({"resources": {"memory": "mem"}}, "resources.memory: 'mem' is invalid; expected one of job, core, none"),
-        ({"resources": {"memory_unit": "TB"}}, "resources.memory_unit: 'TB' is invalid; expected one of KB, MB, GB"),
+        ({"resources": {"memory": "mem"}}, "resources.memory: 'mem' is invalid; expected job, core or none"),
+        ({"resources": {"memory_unit": "TB"}}, "resources.memory_unit: 'TB' is invalid; expected KB, MB, GB"),
         ({"resources": {PE: "smp"}}, f"resources.{PE}: unknown key for lsf"),
         ({"constraint": "select[x]"}, "constraint: 'select[x]' is invalid; expected the expression within select"),
         ({"shapes": {"core": shape(gpus=1, gpu_type="a:b")}}, "shapes.core.gpu_type: 'a:b' is invalid"),

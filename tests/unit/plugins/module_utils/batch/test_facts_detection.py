@@ -7,6 +7,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils import batch
 from ansible_collections.glidein.ops.plugins.module_utils.batch import facts
 from ansible_collections.glidein.ops.plugins.module_utils.batch.detection import find_schedulers
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_facts import READERS
 from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
 # OpenPBS 23.06.06 and Torque 6.1.3, which prints to standard error.
@@ -113,7 +114,7 @@ def test_why_no_batch_system_was_recognised(found, tmp_path):
 
 
 def test_every_batch_system_of_clusters_has_facts():
-    assert sorted(facts.READERS) == sorted(batch.CLUSTERS)
+    assert sorted(READERS) == sorted(batch.CLUSTERS)
 
 
 def test_a_batch_system_without_facts_has_the_same_keys():

@@ -8,8 +8,6 @@ import os
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import facts as reader
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader
-from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.facts import DAEMONS as OF_HTCONDOR
-from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.facts import DAEMONS as OF_SLURM
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandTimeoutError
 
@@ -21,7 +19,7 @@ def clock(monkeypatch):
 
     def run(runner, argv, stdin=os.devnull):
         ran.append((argv[0], runner.timeout_s))
-        if argv[0] in ("scontrol", "sinfo", "condor_config_val"):
+        if argv[0] == "scontrol":
             now[0] += runner.timeout_s
             raise CommandTimeoutError(f"{argv[0]} gave no answer", argv)
         return "output"
@@ -36,32 +34,9 @@ def read(commands, *argvs):
 
 
 def test_a_command_that_hangs_leaves_time_for_the_others(clock):
-    commands = Reader({}, {}, timeout_s=60, daemons=OF_SLURM)
-    assert read(commands, ["scontrol"], ["sacctmgr"], ["id"]) == [None, "output", "output"]
-    assert clock == [("scontrol", 20), ("sacctmgr", 13.3), ("id", 13.3)]
-
-
-def test_a_daemon_that_does_not_respond_is_queried_once_more_briefly(clock):
-    commands = Reader({}, {}, timeout_s=90, daemons=OF_SLURM)
-    read(commands, ["scontrol", "show", "config"], ["sinfo"], ["scontrol", "show", "partition"], ["sacctmgr"])
-    assert clock == [("scontrol", 30), ("sinfo", 3), ("sacctmgr", 19)]
-    assert commands.gaps[-1] == {
-        "what": "scontrol",
-        "command": "scontrol show partition",
-        "error": "not run, because 2 earlier commands got no answer from the slurmctld",
-    }
-
-
-def test_commands_that_replace_others_ask_the_same_daemon(clock):
-    commands = Reader({}, {"sinfo": ["/opt/slurm/bin/sinfo"]}, timeout_s=90, daemons=OF_SLURM)
-    assert read(commands, ["scontrol"], ["sinfo"]) == [None, "output"]
-    assert clock[-1] == ("/opt/slurm/bin/sinfo", 3)
-
-
-def test_commands_of_condor_config_val_ask_different_daemons(clock):
-    commands = Reader({}, {}, timeout_s=90, daemons=OF_HTCONDOR)
-    read(commands, *(["condor_config_val", option] for option in ("-schedd", "-negotiator", "COLLECTOR_HOST")))
-    assert [limit_s for _command, limit_s in clock] == [30, 20, 13.3]
+    commands = Reader({}, {"sinfo": ["/opt/slurm/bin/sinfo"]}, timeout_s=60)
+    assert read(commands, ["scontrol"], ["sinfo"], ["id"]) == [None, "output", "output"]
+    assert clock == [("scontrol", 20), ("/opt/slurm/bin/sinfo", 13.3), ("id", 13.3)]
 
 
 # test_facts_damaged_output.py: what the facts are then.

@@ -184,7 +184,8 @@ def test_invalid_output_is_refused(parse, text):
 def test_a_missing_kind_of_object_is_not_a_gap():
     # qconf exits with 1 and prints this (recorded).
     script = 'case "$2" in -sprjl) echo "no project list defined" >&2; exit 1;; esac; exit 3'
-    reader = Reader(dict(os.environ), dict.fromkeys(("qconf", "qhost", "id"), ["/bin/sh", "-c", script, "sh", "qconf"]))
+    commands = dict.fromkeys(("qconf", "qhost", "id"), ["/bin/sh", "-c", script, "sh", "qconf"])
+    reader = Reader(dict(os.environ), commands, 120)
     assert sge.read(reader, "glidein")["accounts"] == []
     assert "projects" not in [gap["what"] for gap in reader.gaps]
     assert "queues" in [gap["what"] for gap in reader.gaps]

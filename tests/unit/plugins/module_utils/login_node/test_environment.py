@@ -12,7 +12,6 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandTimeoutError, OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.login_node import environment
-from ansible_collections.glidein.ops.plugins.module_utils.login_node.environment import LoginNode
 from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,10 +49,10 @@ def commands(tmp_path):
 
 
 def read(env, mounts=MOUNTS, home="/home/pilot", timeout_s=30, connect=()):
-    node = LoginNode(env, timeout_s, mounts)
-    found = node.read(home, "pilot", connect)
+    parsed = environment.parse_mounts(mounts)
+    found, gaps = environment.read_environment(env, timeout_s, parsed, home, "pilot", connect)
     json.dumps(found)
-    return found, node.gaps
+    return found, gaps
 
 
 # -- text of the system, file systems ---------------------------------------------------------------------------------
@@ -207,7 +206,7 @@ def test_directories_of_path_whose_file_server_does_not_answer(tmp_path, monkeyp
         return ""
 
     monkeypatch.setattr(Runner, "run", run)
-    kept, gaps = environment.responsive_path({"PATH": path}, 10, mounts)
+    kept, gaps = environment.responsive_path({"PATH": path}, 10, environment.parse_mounts(mounts))
     assert kept == f"/usr/bin:{tmp_path}/alive"
     assert runs == [f"{tmp_path}/dead", f"{tmp_path}/alive"]  # no process for a local directory
     assert [gap["what"] for gap in gaps] == [f"directory {tmp_path}/dead of PATH"]

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS, make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS, make_scheduler, scheduler_class
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.tests.unit.support import batch_systems
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape
@@ -86,7 +86,7 @@ ROUTES = raw_entry(walltime="3601s", shapes={"core": shape(cpus=4, gpus=1)})
 
 def files(scheduler, entry, options=None, **changes):
     """Return the texts of the submitted files of an entry, without resources that the batch system does not have."""
-    known = SCHEDULERS[scheduler]().resources
+    known = scheduler_class(scheduler).resources
     resources = {key: word for key, word in entry.get("resources", {}).items() if key in known}
     options = options or OPTIONS.get(scheduler)
     changes.setdefault("collector", "cm.example.org:9618")

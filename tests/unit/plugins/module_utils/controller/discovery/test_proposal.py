@@ -7,8 +7,7 @@ import os
 import pathlib
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS
-from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import READERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch import CLUSTERS, scheduler_class
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import (
@@ -216,7 +215,7 @@ ENVIRONMENTS = st.builds(
 FACTS = st.builds(
     lambda queues, **changes: facts(**{**changes, "queues": queues}),
     st.lists(QUEUES, max_size=4, unique_by=lambda each: each["name"]),
-    scheduler=st.sampled_from(sorted(READERS)),
+    scheduler=st.sampled_from(CLUSTERS),
     version=st.none() | TEXTS,
     cluster=st.none() | NAMES,
     user=NAMES,
@@ -292,7 +291,7 @@ def test_every_file_is_valid_yaml_with_the_proposed_values(known, nodes):
 @FEW
 @given(FACTS, st.none() | REPORTS)
 def test_every_entry_is_valid_or_has_a_question(known, nodes):
-    kind = SCHEDULERS[known["scheduler"]]()
+    kind = scheduler_class(known["scheduler"])
     proposal = propose(known, nodes)
     for name, entry in proposal.entries.items():
         asked = [todo.path for todo in proposal.todo]
