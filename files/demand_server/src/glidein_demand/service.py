@@ -91,7 +91,7 @@ def threads(server: Server) -> list[Every]:
 def graphite(server: Server) -> Callable[[], None]:
     """Return a function that sends the metrics to Graphite. It raises OSError if Graphite cannot be reached."""
     host, port = server.settings.metrics.graphite_server, server.settings.metrics.graphite_port
-    bridge = GraphiteBridge((host, port), metrics.registry(server), GRAPHITE_TIMEOUT_S)
+    bridge = GraphiteBridge((host, port), metrics.GraphiteMetrics(server), GRAPHITE_TIMEOUT_S)
 
     def send() -> None:
         try:

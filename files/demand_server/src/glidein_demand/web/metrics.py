@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Callable
@@ -65,6 +67,30 @@ def registry(server: Server) -> CollectorRegistry:
 def text(server: Server) -> bytes:
     """Return the metrics of a server in Prometheus's text format."""
     return generate_latest(registry(server))
+
+
+class GraphiteMetrics(Collector):
+    """The metrics of a server with label values that are distinct parts of Graphite's names."""
+
+    def __init__(self, server: Server) -> None:
+        self._registry = registry(server)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the current metrics."""
+        for metric in self._registry.collect():
+            metric.samples = [
+                sample._replace(labels={name: graphite_value(value) for name, value in sample.labels.items()})
+                for sample in metric.samples
+            ]
+            yield metric
+
+
+def graphite_value(value: str) -> str:
+    """Return a label's value as a part of a name. A hash distinguishes "a.b" from "a_b"."""
+    allowed = re.sub(r"[^A-Za-z0-9_-]", "_", value)
+    if allowed == value != "":
+        return value
+    return f"{allowed}_{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:6]}"
 
 
 class _ServerMetrics(Collector):
