@@ -21,7 +21,7 @@ from .result_cache import ResultCache
 from .store.core_hours import CoreHours
 from .store.database import Database
 from .store.entries import MachineAds, PassedOverGroups
-from .store.glideins import EndedGlideins, Glideins
+from .store.glideins import Glideins
 from .store.history import History
 from .store.leases import LeaseLimits, Leases, Pause, SiteOwners
 from .store.reports import Clients, Reports
@@ -91,7 +91,6 @@ class Server:
         self.reports = Reports(database)
         self.clients = Clients()
         self.glideins = Glideins(database)
-        self.ended_glideins = EndedGlideins(database)
         self.core_hours = CoreHours(database, settings.state.keep_history_days, settings.pool.refresh_seconds)
         self.history = History(database, settings.state.keep_history_days)
         self.machine_ads = MachineAds(database)

@@ -126,7 +126,7 @@ def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
             server.core_hours.reported(report, received)
         # Also for a report that is older than the last one: ended glideins stay ended, and count once.
         if summaries is not None:
-            server.ended_glideins.add(params.site, summaries, received)
+            server.glideins.ended(params.site, summaries, received)
     server.supply_cache.clear()
     return {"accepted": True}
 

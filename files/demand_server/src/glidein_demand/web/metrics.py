@@ -19,7 +19,7 @@ from ..pool.schedds import Starts, described_gateways
 from ..server import Server
 from ..store.core_hours import CoreHours
 from ..values import Key
-from . import problems, results
+from . import problems
 from .methods import METHODS
 
 MAX_SERIES = 5000
@@ -110,8 +110,8 @@ class _ServerMetrics(Collector):
         yield from _of_supply(snapshot.supply)
         yield from _of_gateways(described_gateways(snapshot.gateways, now))
         yield from _of_sites(reports, server.reports.launched(), server.leases.rows())
-        yield from _of_entries(reports, snapshot.supply["entries"], server.ended_glideins.totals())
-        yield from _of_recent_glideins(results.recent_glideins(server, now))
+        yield from _of_entries(reports, snapshot.supply["entries"], server.glideins.totals())
+        yield from _of_recent_glideins(server.glideins.summary(now))
         yield from _of_core_hours(server.core_hours)
 
 

@@ -18,8 +18,6 @@ from ..pool.job_lookup import JobName, LookupFailedError
 from ..pool.schedds import described_gateways
 from ..pool.supply import supply_result
 from ..server import Server
-from ..store import glidein_tracking
-from ..values import Key
 from . import charts, job_status
 from .auth import Caller
 from .usage import page_data
@@ -98,7 +96,7 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
         current = supply_result(
             snapshot.supply,
             server.machine_ads.all(),
-            recent_glideins(server, now),
+            server.glideins.summary(now),
             server.reports.reports(),
             known,
             server.core_hours.recent(now),
@@ -106,18 +104,13 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
         )
         extra = {
             "demand_history": _demand_history(server, now),
-            "summaries_until": server.ended_glideins.summaries_until(),
+            "summaries_until": server.glideins.summaries_until(),
             "core_hours": server.core_hours.current(now),
             "gateways": described_gateways(snapshot.gateways, now),
         }
         return {**current, **extra}, now + SUPPLY_CACHE_S
 
     return server.supply_cache.get(snapshot.supply, known, server.clock(), make)
-
-
-def recent_glideins(server: Server, now: float) -> dict[Key, dict[str, Any]]:
-    """Return {(site, entry, shape): history} of the glideins of the last hours."""
-    return server.glideins.summary(int(now), server.ended_glideins.endings(now - glidein_tracking.WINDOW_S))
 
 
 def job(server: Server, name: JobName) -> dict[str, Any]:
