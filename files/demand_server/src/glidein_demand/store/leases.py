@@ -22,8 +22,6 @@ from .database import Database, upsert
 
 OWNER_S = 3600
 """Seconds that a site belongs to a deployment after its last call. It stays at least until its leases end."""
-SPARE_S = 900
-"""The additional time that is stored, so that not every call writes to the database."""
 
 NOT_PAUSED: dict[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
 
@@ -221,17 +219,16 @@ class SiteOwners:
         token_made: when the site's token was made (epoch seconds). A newer token frees the site.
         """
         now = int(self._clock())
-        until = now + max(seconds, OWNER_S)
-        with self._db.read() as connection:
-            known = _owner(connection, site, now, token_made)
-        if known is not None and known.deployment == deployment and known.until >= until:
-            return
         with self._db.begin() as connection:
-            known = _owner(connection, site, now, token_made)
+            known = connection.execute(select(schema.site_owner).where(schema.site_owner.c.site == site)).first()
+            if known is not None and (known.until <= now or known.since < token_made):
+                known = None
             if known is not None and known.deployment != deployment:
                 self._refuse(site, deployment, known, now)
-            since = known.since if known is not None else now
-            row = {"site": site, "deployment": deployment, "since": since, "until": until + SPARE_S}
+            since, until = now, now + max(seconds, OWNER_S)
+            if known is not None:
+                since, until = known.since, max(known.until, until)
+            row = {"site": site, "deployment": deployment, "since": since, "until": until}
             connection.execute(upsert(connection, schema.site_owner, ["site"]), [row])
 
     def release(self, site: str) -> None:
@@ -287,9 +284,3 @@ def _limit_changes(connection: Connection, wanted: Mapping[str, int]) -> dict[st
         "changed": sorted(site for site, jobs in wanted.items() if known.get(site) != jobs),
         "removed": sorted(set(known) - set(wanted)),
     }
-
-
-def _owner(connection: Connection, site: str, now: int, token_made: int) -> Row | None:
-    """Return the row of the deployment that the site belongs to now, or None."""
-    row = connection.execute(select(schema.site_owner).where(schema.site_owner.c.site == site)).first()
-    return row if row is not None and row.until > now and row.since >= token_made else None

@@ -112,7 +112,6 @@ def lease(server: Server, caller: Caller, params: Lease) -> dict[str, Any]:
 
 def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
     _require_own_site(caller, "report", params.site)
-    _use_site(server, caller, params.deployment, 0)
     report = msgspec.to_builtins(params)
     del report["deployment"]
     summaries = report.pop("summaries")
@@ -121,6 +120,7 @@ def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
     received = int(server.clock())
 
     with server.database.begin():  # all is stored, or nothing
+        _use_site(server, caller, params.deployment, 0)
         if server.reports.add(_without_glideins(report), received):
             server.glideins.reported(report, received)
             server.core_hours.reported(report, received)
