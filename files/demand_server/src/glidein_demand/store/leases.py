@@ -145,13 +145,12 @@ class Pause:
         self._db = db
         self._clock = clock
 
-    def set(self, reason: str = "", by: str = "") -> dict[str, Any]:
-        """Pause the server, or change the reason and keep `since` if it is paused. Return the state."""
+    def set(self, reason: str = "", by: str = "") -> None:
+        """Pause the server, or change the reason and keep `since` if it is paused."""
         with self._db.begin() as connection:
             since = _pause(connection)["since"] or int(self._clock())
             row = {"id": 1, "since": since, "reason": reason, "by": by}
             connection.execute(upsert(connection, schema.pause, ["id"]), [row])
-            return _pause(connection)
 
     def clear(self) -> None:
         """End the pause."""
@@ -190,11 +189,14 @@ class LeaseLimits:
                 raise LimitError(f"{ascii(site)[:80]} is not a valid name of a site")
             if not isinstance(jobs, int) or isinstance(jobs, bool) or not 0 <= jobs <= MAX_WHOLE:
                 raise LimitError(f"the limit of {site} is {ascii(jobs)[:80]}; expected a whole number of jobs")
-        if check:
-            with self._db.read() as connection:
-                return _limit_changes(connection, wanted)
-        with self._db.begin() as connection:
-            found = _limit_changes(connection, wanted)
+        with self._db.read() if check else self._db.begin() as connection:
+            known = {row.site: row.jobs for row in connection.execute(select(schema.lease_limit))}
+            found = {
+                "changed": sorted(site for site, jobs in wanted.items() if known.get(site) != jobs),
+                "removed": sorted(set(known) - set(wanted)),
+            }
+            if check:
+                return found
             connection.execute(delete(schema.lease_limit).where(schema.lease_limit.c.site.in_(found["removed"])))
             rows = [{"site": site, "jobs": wanted[site]} for site in found["changed"]]
             if rows:
@@ -276,11 +278,3 @@ def grants(
 def _pause(connection: Connection) -> dict[str, Any]:
     row = connection.execute(_PAUSE).first()
     return dict(NOT_PAUSED) if row is None else {"paused": True, "since": row.since, "reason": row.reason, "by": row.by}
-
-
-def _limit_changes(connection: Connection, wanted: Mapping[str, int]) -> dict[str, list[str]]:
-    known = {row.site: row.jobs for row in connection.execute(select(schema.lease_limit))}
-    return {
-        "changed": sorted(site for site, jobs in wanted.items() if known.get(site) != jobs),
-        "removed": sorted(set(known) - set(wanted)),
-    }
