@@ -76,10 +76,7 @@ def test_remaining_jobs_are_never_negative(counts, held):
     assert left(counts, held) == {group: max(0, count - held.get(group, 0)) for group, count in counts.items()}
 
 
-steps = st.lists(
-    st.tuples(st.sampled_from("AB"), claims, groups, st.integers(1, 100), st.integers(0, 60), st.booleans()),
-    max_size=12,
-)
+steps = st.lists(st.tuples(st.sampled_from("AB"), claims, groups, st.integers(1, 100), st.integers(0, 60)), max_size=12)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -91,16 +88,16 @@ def test_any_sequence_of_claims_matches_a_simple_model(database, steps):
     for site in "AB":
         leases.claim(site, {entry: {} for entry in ("q1", "q2", "q3")}, 1, {})
     model = {}
-    for site, asked, counts, ttl, passes, paused in steps:
+    for site, asked, counts, ttl, passes in steps:
         before = leases.version
-        answer = leases.claim(site, asked, ttl, counts, paused)
+        answer = leases.claim(site, asked, ttl, counts)
         assert leases.version > before
         model = {
             key: kept for key, kept in model.items() if kept[0] > clock.now and (key[0] != site or key[1] not in asked)
         }
         others = summed({key: kept[1] for key, kept in model.items()})
         for name, count in summed(answer["granted"]).items():
-            room = 0 if paused else max(counts.get(name, 0) - others.get(name, 0), 0)
+            room = max(counts.get(name, 0) - others.get(name, 0), 0)
             assert count == min(room, summed(asked)[name])
         assert answer["expires"] == clock.now + ttl
         model.update({(site, entry): (answer["expires"], granted) for entry, granted in answer["granted"].items()})

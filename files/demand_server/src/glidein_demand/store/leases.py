@@ -58,13 +58,12 @@ class Leases:
         entries: Mapping[str, Mapping[str, int]],
         ttl_s: int,
         counts: Mapping[str, int],
-        paused: bool = False,
         most: int | None = None,
     ) -> dict[str, Any]:
         """Replace the leases of `site`'s named entries, {entry: {group id: jobs}}, and grant what is left.
 
         counts: idle jobs per group now, {group id: jobs}; a missing group has none. Entries that are not named keep
-        their leases; {} for an entry releases all of its leases. While `paused`, all grants are zero.
+        their leases; {} for an entry releases all of its leases.
         most: the most jobs that the whole site may hold; None for no limit.
         Return {"granted": {entry: {group id: jobs}}, "expires": epoch} with every requested entry and group, and
         "site_limit" if `most` reduced a grant.
@@ -80,14 +79,14 @@ class Leases:
                 .group_by(schema.lease.c.group)
             )
             free = left(counts, {group: int(jobs) for group, jobs in others})
-            granted = unlimited = grants(entries, free, paused)
+            granted = unlimited = grants(entries, free)
             if most is not None:
                 held = connection.execute(
                     select(func.sum(schema.lease.c.jobs)).where(
                         schema.lease.c.site == site, schema.lease.c.expires > now, not_(mine)
                     )
                 ).scalar()
-                granted = grants(entries, free, paused, max(most - int(held or 0), 0))
+                granted = grants(entries, free, max(most - int(held or 0), 0))
             connection.execute(delete(schema.lease).where(mine | (schema.lease.c.expires <= now)))
             rows = [
                 {"site": site, "entry": entry, "group": group, "jobs": jobs, "expires": expires}
@@ -257,13 +256,13 @@ def left(counts: Mapping[str, int], held_by_others: Mapping[str, int]) -> dict[s
 
 
 def grants(
-    asked: Mapping[str, Mapping[str, int]], free: Mapping[str, int], paused: bool = False, most: float = math.inf
+    asked: Mapping[str, Mapping[str, int]], free: Mapping[str, int], most: float = math.inf
 ) -> dict[str, dict[str, int]]:
     """Return the granted part of each entry's request: per group at most `free` jobs, and `most` jobs in all.
 
     Competing entries are served in the order of their names, whatever their order in the request.
     """
-    remaining = {} if paused else dict(free)
+    remaining = dict(free)
     granted: dict[str, dict[str, int]] = {}
     for entry in sorted(asked):
         granted[entry] = {}

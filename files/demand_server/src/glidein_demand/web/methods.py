@@ -105,9 +105,11 @@ def lease(server: Server, caller: Caller, params: Lease) -> dict[str, Any]:
     demand = server.pool_state.snapshot().results.demand()
     if demand["as_of"] is None:
         raise RpcError(rpc.NOT_READY, "the queue has not been read yet; existing leases are unchanged")
-    counts = {group["id"]: group["count"] for group in demand["groups"]}
-    paused, most = server.pause.state()["paused"], server.lease_limits.of(caller.name)
-    return server.leases.claim(caller.name, params.entries, params.ttl_s, counts, paused, most)
+    # While the server is paused, every lease is zero.
+    groups = () if server.pause.state()["paused"] else demand["groups"]
+    counts = {group["id"]: group["count"] for group in groups}
+    most = server.lease_limits.of(caller.name)
+    return server.leases.claim(caller.name, params.entries, params.ttl_s, counts, most)
 
 
 def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
