@@ -104,8 +104,7 @@ class Server:
         self.calls: Counter[tuple[str, str]] = Counter()
         """The JSON-RPC calls by (method, "ok" or "error"); see methods.call."""
         # Each has its own lock: get_demand does not wait while a supply is computed.
-        self.demand_cache, self.supply_cache = ResultCache(), ResultCache()
-        self.history_cache, self.usage_cache = ResultCache(), ResultCache()
+        self.demand_cache, self.supply_cache, self.page_cache = ResultCache(), ResultCache(), ResultCache()
         self.graphite_sends: Counter[str] = Counter()
         """The sends to Graphite by "ok" or "error"."""
         self._threads: list[Every] = []

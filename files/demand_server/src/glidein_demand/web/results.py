@@ -25,12 +25,8 @@ from .usage import page_data
 HISTORY_SECONDS = 3600
 HISTORY_POINTS = 12
 """Points of the demand history in get_supply. Each point is one record of the history, not a mean."""
-HISTORY_CACHE_S = 60.0
-"""The maximum age of the charts' data. The history gets a record every five minutes."""
-USAGE_CACHE_S = 60.0
-"""The maximum age of the page's core-hours."""
-SUPPLY_CACHE_S = 60.0
-"""The maximum age of the history and the gateways in get_supply."""
+CACHE_S = 60.0
+"""The maximum age of cached history, core-hours and gateways. The history gets a record every five minutes."""
 
 MakeResult = Callable[[Any, "dict[str, int]", bool], Any]
 """demand_for or state_for."""
@@ -108,7 +104,7 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
             "core_hours": server.core_hours.current(now),
             "gateways": described_gateways(snapshot.gateways, now),
         }
-        return {**current, **extra}, now + SUPPLY_CACHE_S
+        return {**current, **extra}, now + CACHE_S
 
     return server.supply_cache.get(snapshot.supply, known, server.clock(), make)
 
@@ -127,9 +123,9 @@ def history(server: Server, name: str) -> result_cache.JsonResult:
     now = server.clock()
 
     def make() -> tuple[Any, float]:
-        return charts.history_json(server.history, server.core_hours, name, now), now + HISTORY_CACHE_S
+        return charts.history_json(server.history, server.core_hours, name, now), now + CACHE_S
 
-    return server.history_cache.get(None, name, now, make)
+    return server.page_cache.get(None, ("history", name), now, make)
 
 
 @dataclass(frozen=True)
@@ -168,8 +164,8 @@ class PageData:
 def page(server: Server, caller: Caller, range_name: str | None, asked: str) -> PageData:
     """Return the data of the page. asked: the job to explain, or ""; only for callers with a token."""
     now, known = server.clock(), caller.is_known
-    usage = server.usage_cache.get(
-        None, known, now, lambda: (page_data(server.core_hours, now, known), now + USAGE_CACHE_S)
+    usage = server.page_cache.get(
+        None, ("usage", known), now, lambda: (page_data(server.core_hours, now, known), now + CACHE_S)
     )
     return PageData(
         settings=server.settings,
