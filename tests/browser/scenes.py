@@ -11,9 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from glidein_demand import config
+from glidein_demand import config, service
 from glidein_demand.web.app import EXTENSION, create_app
-from glidein_demand.web.http_server import HttpServer
 
 HOSTILE = '<img src=x onerror="window.hacked=1">"><script>window.hacked=1</script>'
 TURNED = "abc\u202edef"
@@ -201,7 +200,7 @@ def main(path, scene):
     settings = config.load(Path(path))
     app = create_app(settings)
     SCENES[scene](app.extensions[EXTENSION])
-    HttpServer(app, settings).run()
+    service.serve(service.listen(app, settings))
 
 
 if __name__ == "__main__":

@@ -223,15 +223,13 @@ class BehindProxy:
 def main(path, groups):
     from glidein_demand import service
     from glidein_demand.web.app import EXTENSION, create_app
-    from glidein_demand.web.http_server import HttpServer
 
     settings, found = config.load(Path(path)), json.loads(Path(groups).read_text())
     service.log_to_stderr()
     app = create_app(settings)
     server = app.extensions[EXTENSION]
     server.pool_state.store_demand("cm", [{"groups": found, "unreadable": []}], int(time.time()))
-    http = HttpServer(app, settings)
-    http.run()
+    service.serve(service.listen(app, settings))
     server.stop()
 
 

@@ -7,10 +7,11 @@ import shutil
 import pytest
 from glidein_demand.store import glidein_tracking as tracking
 from glidein_demand.store import glideins as store
+from glidein_demand.store import schema
 from glidein_demand.store.database import Database
-from glidein_demand.store.glideins import EndedGlideins
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import select
 
 from conftest import NOW, TOKEN, site_report
 
@@ -48,6 +49,9 @@ class Tracked:
 
     def reads(self, at, *ads):
         self.glideins.registered(ads, at)
+
+    def ends(self, *endings):
+        self.glideins.ended("A", summaries_of(*endings), NOW)
 
     def history(self, at, key=KEY):
         return self.glideins.summary(at).get(key)
@@ -135,9 +139,9 @@ def test_the_last_twenty_plans_are_kept_and_a_repeated_one_counts_once(tracked):
     }  # fmt: skip
 
 
-def rows_of(database):
+def rows_of(database, table=schema.glidein):
     with database.read() as connection:
-        return connection.exec_driver_sql("SELECT batch_id FROM glidein ORDER BY batch_id").scalars().all()
+        return connection.execute(select(table.c.batch_id).order_by(table.c.batch_id)).scalars().all()
 
 
 def test_glideins_that_ended_are_forgotten_after_two_days(tracked, database):
@@ -183,19 +187,19 @@ def test_many_glideins_are_followed_at_once(tracked):
 
 
 def ending(number=0, **changes):
-    """Return the end of a glidein as in EndedGlideins.endings; by default it failed before it registered."""
-    values = {
-        "entry": "q", "shape": "s", "started": NOW, "registered": None, "ended": NOW + 3, "exit_status": 17,
-        "reason": "fewer GPUs", "good": 0, **changes,
+    """Return the summary of an ended glidein; by default it failed before it registered."""
+    return {
+        "name": f"glidein_{number}", "batch_id": f"{number}_1", "entry": "q", "shape": "s", "started": NOW,
+        "registered": None, "ended": NOW + 3, "exit_status": 17, "reason": "fewer GPUs", "jobs": 0, "jobs_failed": 0,
+        **changes,
     }  # fmt: skip
-    return {("A", f"{number}_1"): values}
 
 
 def test_glideins_that_started_and_failed_between_two_reports_never_registered(tracked):
     tracked.reports(NOW)
     tracked.reports(NOW + 20)
-    endings = {**ending(1), **ending(2, ended=NOW + 9, reason="fewer GPUs (2)"), **ending(3, exit_status=13)}
-    found = tracked.glideins.summary(NOW + 21, endings)[KEY]
+    tracked.ends(ending(1), ending(2, ended=NOW + 9, reason="fewer GPUs (2)"), ending(3, exit_status=13))
+    found = tracked.history(NOW + 21)
     assert (found["started"], found["registered"], found["never_registered"], found["ended_early"]) == (3, 0, 3, 0)
     assert found["failures"] == [
         {"exit_status": 17, "count": 2, "last": NOW + 9, "reason": "fewer GPUs (2)"},
@@ -211,7 +215,8 @@ def test_glideins_that_started_and_failed_between_two_reports_never_registered(t
     ],
 )
 def test_a_summary_of_a_glidein_that_was_not_listed_may_not_count(tracked, changes):
-    assert tracked.glideins.summary(NOW + 21, ending(**changes)) == {}
+    tracked.ends(ending(**changes))
+    assert tracked.glideins.summary(NOW + 21) == {}
 
 
 @pytest.mark.parametrize(
@@ -219,11 +224,12 @@ def test_a_summary_of_a_glidein_that_was_not_listed_may_not_count(tracked, chang
     [
         {"exit_status": 0, "registered": NOW + 1, "ended": NOW + 60},  # no job was left for it
         {"exit_status": 36, "registered": NOW + 1, "ended": NOW + 3600},
-        {"exit_status": 30, "registered": NOW + 1, "good": 1},
+        {"exit_status": 30, "registered": NOW + 1, "jobs": 1},
     ],
 )
 def test_a_glidein_that_registered_and_did_not_fail_at_once_is_not_a_failure(tracked, changes):
-    found = tracked.glideins.summary(NOW + 7200, ending(**changes))[KEY]
+    tracked.ends(ending(**changes))
+    found = tracked.history(NOW + 7200)
     assert (found["registered"], found["never_registered"], found["failures"]) == (1, 0, [])
 
 
@@ -240,10 +246,11 @@ def test_each_failed_glidein_counts_once_whether_a_report_listed_it_or_not(tmp_p
     tracked.reports(NOW, *(one for one, (is_listed, _registered, _status) in zip(ids, glideins) if is_listed))
     tracked.reads(NOW + 1)
     tracked.reports(NOW + 60)
-    endings = {}
-    for number, (_is_listed, is_registered, status) in enumerate(glideins):
-        endings.update(ending(number, registered=NOW + 1 if is_registered else None, exit_status=status))
-    found = tracked.glideins.summary(NOW + 61, endings)[KEY]
+    tracked.ends(*(
+        ending(number, registered=NOW + 1 if is_registered else None, exit_status=status)
+        for number, (_is_listed, is_registered, status) in enumerate(glideins)
+    ))  # fmt: skip
+    found = tracked.history(NOW + 61)
     assert found["started"] == len(glideins)
     assert found["registered"] == found["ended_early"] == sum(registered for _listed, registered, _status in glideins)
     assert found["never_registered"] == len(glideins) - found["registered"]
@@ -271,7 +278,7 @@ def test_the_store_keeps_what_the_rules_need(tmp_path_factory, empty_database, e
                 {("A", name): one for name, one in known.items()}, [tuple(ad(one)) for one in sorted(ids)], now
             )
         known.update((one.batch_id, one) for one in changed)
-        expected = tracking.summaries(known.values(), {KEY: ([], NOW)}, now)[KEY]
+        expected = tracking.summaries(known.values(), {KEY: ([], NOW)}, now, {})[KEY]
         found = tracked.history(now)
         assert {**found, "plans": []} == expected
 
@@ -289,16 +296,16 @@ def summaries_of(*glideins, since=0, until=None):
 
 
 @pytest.fixture
-def ended(database):
-    return EndedGlideins(database)
+def glideins(database):
+    return store.Glideins(database)
 
 
-def test_each_glidein_counts_once_regardless_of_repeated_reports(ended, database_url):
-    assert ended.add("PSC", summaries_of(summary_of(1), summary_of(2), summary_of(1)), NOW) == 2
-    assert ended.add("PSC", summaries_of(summary_of(2), summary_of(3, entry="long")), NOW) == 1
-    assert ended.add("Cedar", summaries_of(summary_of(1)), NOW) == 1
-    again = EndedGlideins(Database(database_url))
-    assert again.add("PSC", summaries_of(summary_of(3)), NOW) == 0
+def test_each_glidein_counts_once_regardless_of_repeated_reports(glideins, database_url):
+    glideins.ended("PSC", summaries_of(summary_of(1), summary_of(2), summary_of(1)), NOW)
+    glideins.ended("PSC", summaries_of(summary_of(2), summary_of(3, entry="long")), NOW)
+    glideins.ended("Cedar", summaries_of(summary_of(1)), NOW)
+    again = store.Glideins(Database(database_url))
+    again.ended("PSC", summaries_of(summary_of(3)), NOW)
     assert again.totals() == {
         ("PSC", "RM"): {"glideins": 2, "jobs": 6, "jobs_failed": 2},
         ("PSC", "long"): {"glideins": 1, "jobs": 3, "jobs_failed": 1},
@@ -306,32 +313,32 @@ def test_each_glidein_counts_once_regardless_of_repeated_reports(ended, database
     }
 
 
-def test_the_time_of_recorded_logs_advances_only_from_its_last_value(ended):
-    assert ended.summaries_until() == {}
-    ended.add("PSC", summaries_of(since=0, until=NOW - 50.25), NOW)
-    ended.add("PSC", summaries_of(since=0, until=NOW - 10), NOW)  # of another controller, without recorded logs
-    assert ended.summaries_until() == {"PSC": NOW - 50.25}
-    ended.add("PSC", summaries_of(since=NOW - 50.25, until=NOW - 5), NOW)
-    ended.add("PSC", summaries_of(since=NOW - 5, until=NOW - 5), NOW)
-    assert ended.summaries_until() == {"PSC": NOW - 5}
+def test_the_time_of_recorded_logs_advances_only_from_its_last_value(glideins):
+    assert glideins.summaries_until() == {}
+    glideins.ended("PSC", summaries_of(since=0, until=NOW - 50.25), NOW)
+    glideins.ended("PSC", summaries_of(since=0, until=NOW - 10), NOW)  # of another controller, without recorded logs
+    assert glideins.summaries_until() == {"PSC": NOW - 50.25}
+    glideins.ended("PSC", summaries_of(since=NOW - 50.25, until=NOW - 5), NOW)
+    glideins.ended("PSC", summaries_of(since=NOW - 5, until=NOW - 5), NOW)
+    assert glideins.summaries_until() == {"PSC": NOW - 5}
 
 
-def test_many_at_a_time_are_counted(ended):
+def test_many_at_a_time_are_counted(glideins):
     every = [summary_of(number) for number in range(1000)]
-    assert ended.add("PSC", summaries_of(*every[:900]), NOW) == 900
-    assert ended.add("PSC", summaries_of(*every), NOW) == 100
-    assert ended.totals()["PSC", "RM"]["glideins"] == 1000
+    glideins.ended("PSC", summaries_of(*every[:900]), NOW)
+    glideins.ended("PSC", summaries_of(*every), NOW)
+    assert glideins.totals()["PSC", "RM"]["glideins"] == 1000
 
 
-def test_ended_glideins_are_forgotten_and_the_data_of_a_malicious_site_is_limited(ended, monkeypatch):
+def test_ended_glideins_are_forgotten_and_the_data_of_a_malicious_site_is_limited(glideins, database, monkeypatch):
     monkeypatch.setattr(store, "MAX_ENTRIES_OF_A_SITE", 2)
     monkeypatch.setattr(store, "MAX_OF_A_SITE", 3)
-    ended.add("PSC", summaries_of(*(summary_of(number, entry=f"e{number}") for number in range(4))), NOW)
-    ended.add("PSC", summaries_of(*(summary_of(10 + number) for number in range(3))), NOW + 60)
-    assert len(ended.totals()) == 2
-    assert {key[1] for key in ended.endings(0)} == {"10", "11", "12"}
-    ended.delete_old(NOW + 61 + store.KEEP_ENDED_S)
-    assert ended.endings(0) == {}
+    glideins.ended("PSC", summaries_of(*(summary_of(number, entry=f"e{number}") for number in range(4))), NOW)
+    glideins.ended("PSC", summaries_of(*(summary_of(10 + number) for number in range(3))), NOW + 60)
+    assert len(glideins.totals()) == 2
+    assert rows_of(database, schema.ended_glidein) == ["10", "11", "12"]
+    glideins.delete_old(NOW + 61 + store.KEEP_ENDED_S)
+    assert rows_of(database, schema.ended_glidein) == []
 
 
 def test_the_reason_of_an_end_is_cut_and_may_be_missing(service):
@@ -339,9 +346,9 @@ def test_the_reason_of_an_end_is_cut_and_may_be_missing(service):
     without = summary_of(2)
     del without["reason"]
     service.result("report", site_report(summaries=summaries_of(long, without)), TOKEN)
-    endings = service.server.ended_glideins.endings(0)
-    assert len(endings["PSC", "1"]["reason"]) == 300
-    assert (endings["PSC", "2"]["reason"], endings["PSC", "2"]["entry"]) == ("", "RM")
+    with service.server.database.read() as connection:
+        ended = "SELECT length(reason), entry FROM ended_glidein ORDER BY name"
+        assert connection.exec_driver_sql(ended).all() == [(300, "RM"), (0, "RM")]
 
 
 def test_a_report_brings_summaries_to_the_metrics_and_the_supply(service):
@@ -357,7 +364,7 @@ def test_a_report_brings_summaries_to_the_metrics_and_the_supply(service):
 def test_a_delayed_report_still_records_ended_glideins(service):
     service.result("report", site_report(), TOKEN)
     service.result("report", site_report(as_of=NOW - 60, summaries=summaries_of(summary_of())), TOKEN)
-    assert service.server.ended_glideins.totals()["PSC", "RM"]["glideins"] == 1
+    assert service.server.glideins.totals()["PSC", "RM"]["glideins"] == 1
 
 
 def shown_after(service, running, *summaries):

@@ -82,10 +82,13 @@ def test_graphite_gets_the_metrics(new_service):
     service = new_service(
         metrics={"graphite_server": "127.0.0.1", "graphite_port": listener.port, "graphite_prefix": "pool.a-1"}
     )
-    service.result("report", site_report(entries=[{"entry": "q.1", "shape": "s", "running": 2}]), TOKEN)
+    counts = {"q_1": 1, "q.1": 2}
+    entries = [{"entry": entry, "shape": "s", "running": running} for entry, running in counts.items()]
+    service.result("report", site_report(entries=entries), TOKEN)
     running_service.graphite(service.server)()
     values = listener.values()
-    assert values["pool.a-1.glidein_site_running.entry.q_1.site.PSC"] == 2
+    for entry, running in {"q_1": 1, "q_1_246809": 2}.items():
+        assert values[f"pool.a-1.glidein_site_running.entry.{entry}.site.PSC"] == running
     assert values["pool.a-1.glidein_demand_idle_jobs"] == 0
     assert sends_of(service) == [
         'glidein_demand_graphite_sends_total{outcome="error"} 0.0',

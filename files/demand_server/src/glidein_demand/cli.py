@@ -158,7 +158,7 @@ def _token_list(arguments: argparse.Namespace, database: Database) -> None:
 
 def _token_sync(arguments: argparse.Namespace, database: Database) -> None:
     wanted = parse_sites(sys.stdin.buffer.read())
-    print(json.dumps(Tokens(database).install(wanted, "site", "role", check=arguments.only_read)))
+    print(json.dumps(Tokens(database).install(wanted, check=arguments.only_read)))
 
 
 def _lease_limits(arguments: argparse.Namespace, database: Database) -> None:

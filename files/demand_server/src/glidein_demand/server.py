@@ -21,7 +21,7 @@ from .result_cache import ResultCache
 from .store.core_hours import CoreHours
 from .store.database import Database
 from .store.entries import MachineAds, PassedOverGroups
-from .store.glideins import EndedGlideins, Glideins
+from .store.glideins import Glideins
 from .store.history import History
 from .store.leases import LeaseLimits, Leases, Pause, SiteOwners
 from .store.reports import Clients, Reports
@@ -91,7 +91,6 @@ class Server:
         self.reports = Reports(database)
         self.clients = Clients()
         self.glideins = Glideins(database)
-        self.ended_glideins = EndedGlideins(database)
         self.core_hours = CoreHours(database, settings.state.keep_history_days, settings.pool.refresh_seconds)
         self.history = History(database, settings.state.keep_history_days)
         self.machine_ads = MachineAds(database)
@@ -105,8 +104,7 @@ class Server:
         self.calls: Counter[tuple[str, str]] = Counter()
         """The JSON-RPC calls by (method, "ok" or "error"); see methods.call."""
         # Each has its own lock: get_demand does not wait while a supply is computed.
-        self.demand_cache, self.supply_cache = ResultCache(), ResultCache()
-        self.history_cache, self.usage_cache = ResultCache(), ResultCache()
+        self.demand_cache, self.supply_cache, self.page_cache = ResultCache(), ResultCache(), ResultCache()
         self.graphite_sends: Counter[str] = Counter()
         """The sends to Graphite by "ok" or "error"."""
         self._threads: list[Every] = []

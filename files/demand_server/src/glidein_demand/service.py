@@ -7,10 +7,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
+import socket
+import threading
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable, NoReturn
 
 import flask
+import waitress
 from prometheus_client.bridge.graphite import GraphiteBridge
 
 from . import __version__, upkeep
@@ -19,12 +23,15 @@ from .pool.queries import Queries, QueryError
 from .refresh import Refresher
 from .server import Every, Server
 from .store.database import check_url
+from .values import MAX_BODY_BYTES
 from .web import metrics
 from .web.app import EXTENSION, create_app
-from .web.http_server import HttpServer
 
 GRAPHITE_S = 60.0
 GRAPHITE_TIMEOUT_S = 10.0
+MAX_HEADER_BYTES = 64 * 1024
+SHUTDOWN_S = 5.0
+"""The longest time from a signal to the end of the process, even if requests are being processed."""
 
 log = logging.getLogger(__name__)
 
@@ -50,15 +57,72 @@ def run(settings: Settings) -> None:
     app = create_app(settings)
     server: Server = app.extensions[EXTENSION]
     try:
-        http = HttpServer(app, settings)
+        http = listen(app, settings)
         log.info(
             "version %s listens on %s:%s, refresh every %s s",
             __version__, settings.server.bind, settings.server.port, settings.pool.refresh_seconds,
         )  # fmt: skip
         server.start(threads(server))
-        http.run()
+        serve(http)
     finally:
         server.stop()
+
+
+def listen(app: flask.Flask, settings: Settings) -> Any:
+    """Return waitress's server of the application, with open sockets. Raise ConfigError.
+
+    The role installs a reverse proxy for TLS, which limits slow and frequent callers.
+    """
+    bind, port = settings.server.bind, settings.server.port
+    host = f"[{bind}]" if ":" in bind and not bind.startswith("[") else bind
+    try:
+        return waitress.create_server(
+            app,
+            listen=f"{host}:{port}",
+            ipv6=_has_ipv6(),
+            threads=settings.server.threads,
+            connection_limit=settings.server.max_connections,
+            asyncore_use_poll=True,  # select() takes no file descriptor beyond 1023
+            # Close a connection after so many seconds without data; check at this interval.
+            channel_timeout=60,
+            cleanup_interval=15,
+            max_request_body_size=MAX_BODY_BYTES,
+            max_request_header_size=MAX_HEADER_BYTES,
+            ident=None,
+            clear_untrusted_proxy_headers=True,
+        )
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(
+            f"server.bind = {bind!r}, server.port = {port}: cannot listen: {reason}; must be an "
+            "address of this host and a free port"
+        ) from error
+
+
+def _has_ipv6() -> bool:
+    """Return True if the kernel supports IPv6."""
+    try:
+        socket.socket(socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+def serve(http: Any) -> None:
+    """Serve requests until SIGTERM or SIGINT. Must run in the main thread."""
+
+    def end(_signal: int, _frame: object) -> NoReturn:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        # A thread may hang. Acknowledged data is already in the database.
+        timer = threading.Timer(SHUTDOWN_S - 0.5, os._exit, [0])
+        timer.daemon = True
+        timer.start()
+        raise SystemExit(0)  # waitress returns from run()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    http.run()
 
 
 def wsgi() -> flask.Flask:
@@ -91,7 +155,7 @@ def threads(server: Server) -> list[Every]:
 def graphite(server: Server) -> Callable[[], None]:
     """Return a function that sends the metrics to Graphite. It raises OSError if Graphite cannot be reached."""
     host, port = server.settings.metrics.graphite_server, server.settings.metrics.graphite_port
-    bridge = GraphiteBridge((host, port), metrics.registry(server), GRAPHITE_TIMEOUT_S)
+    bridge = GraphiteBridge((host, port), metrics.GraphiteMetrics(server), GRAPHITE_TIMEOUT_S)
 
     def send() -> None:
         try:

@@ -86,7 +86,6 @@ class Upkeep:
         if now >= self._deleted + DELETE_EVERY_S:
             self._deleted = now
             server.glideins.delete_old(now)
-            server.ended_glideins.delete_old(now)
             server.core_hours.delete_old(now)
         return recorded
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from ..values import Key
@@ -229,12 +228,13 @@ def summaries(
     glideins: Iterable[Glidein],
     entries: Mapping[Key, tuple[list[dict[str, Any]], int | None]],
     now: int,
-    endings: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({}),
+    endings: Mapping[tuple[str, str], Mapping[str, Any]],
 ) -> dict[Key, dict[str, Any]]:
     """Return the history of each entry and shape. `entries`: {key: (plans, time of the last list of running glideins)}.
 
-    endings: {(site, batch id): a glidein's own summary}. `started` and `never_registered` are None (unknown) if no
-    report of the window listed running glideins, and no summary is of a glidein that was not listed.
+    endings: {(site, batch id): a glidein's own summary, a row of the table ended_glidein}. `started` and
+    `never_registered` are None (unknown) if no report of the window listed running glideins, and no summary is of a
+    glidein that was not listed.
     """
     by_key: dict[Key, list[Glidein]] = {key: [] for key in entries}
     known = {(glidein.site, glidein.batch_id): glidein for glidein in glideins}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
-from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, or_, select, tuple_
@@ -48,7 +47,7 @@ _is_there = and_(_glidein.registered.is_not(None), _glidein.missing_since.is_(No
 
 
 class Glideins:
-    """The glideins by their batch ids. Safe from many threads. Each method that stores commits."""
+    """The glideins by their batch ids, and the ended ones by their names. Safe from many threads."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -75,40 +74,11 @@ class Glideins:
             known.update(((one.site, one.batch_id), one) for one in _named(connection, named))
             _save(connection, glidein_tracking.after_reading(known, seen, now))
 
-    def summary(
-        self, now: int, endings: Mapping[tuple[str, str], Mapping[str, Any]] = MappingProxyType({})
-    ) -> dict[Key, dict[str, Any]]:
-        """Return {(site, entry, shape): history} for get_supply. endings: those of EndedGlideins.endings()."""
-        column = schema.entry_history.c
-        with self._db.read() as connection:
-            found = _load(connection, _glidein.first_seen >= now - glidein_tracking.WINDOW_S)
-            rows = connection.execute(select(schema.entry_history).where(column.received >= now - KEEP_S)).all()
-        entries = {(row.site, row.entry, row.shape): (json.loads(row.plans), row.listed_at) for row in rows}
-        return glidein_tracking.summaries(found, entries, now, endings)
+    def ended(self, site: str, summaries: Mapping[str, Any], now: int) -> None:
+        """Store valid summaries of a site's report. Each glidein counts once.
 
-    def delete_old(self, now: float) -> None:
-        """Delete old glideins and entries, and the oldest glideins beyond the limit."""
-        lately = now - KEEP_S
-        never_seen = and_(_glidein.registered.is_(None), or_(_glidein.left < lately, _glidein.running < now - OPEN_S))
-        with self._db.begin() as connection:
-            connection.execute(delete(schema.glidein).where(or_(_glidein.missing_since < lately, never_seen)))
-            connection.execute(delete(schema.entry_history).where(schema.entry_history.c.received < lately))
-            keep_newest(connection, _glidein.first_seen, MAX_GLIDEINS)
-
-
-class EndedGlideins:
-    """The ended glideins, from their own summaries, which come with sites' reports. Safe from many threads.
-
-    Each glidein counts once: its name and the end of the site's known logs (`until`) are stored in one transaction.
-    """
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
-
-    def add(self, site: str, summaries: Mapping[str, Any], now: int) -> int:
-        """Store valid summaries of a site's report, and return the number of new ones.
-
-        `until` changes only if the summaries begin where the last ones ended: another controller may have sent others.
+        `until`, the end of the site's known logs, is stored in the same transaction. It changes only if the summaries
+        begin where the last ones ended: another controller may have sent others.
         """
         with self._db.begin() as connection:
             new = _unknown(connection, site, summaries["glideins"])
@@ -126,7 +96,6 @@ class EndedGlideins:
             known = markers(connection, _SUMMARIES).get(site, 0)
             if summaries["since"] == known and summaries["until"] > known:
                 set_marker(connection, _SUMMARIES, site, summaries["until"])
-        return len(new)
 
     def summaries_until(self) -> dict[str, float]:
         """Return {site: time up to which its logs are known (epoch seconds of the login node's files)}."""
@@ -134,27 +103,32 @@ class EndedGlideins:
             return markers(connection, _SUMMARIES)
 
     def totals(self) -> dict[tuple[str, str], dict[str, int]]:
-        """Return {(site, entry): TOTALS} of all time."""
+        """Return {(site, entry): TOTALS of its ended glideins} of all time."""
         with self._db.read() as connection:
             rows = connection.execute(select(schema.ended_total)).mappings().all()
         return {(row["site"], row["entry"]): {name: row[name] for name in TOTALS} for row in rows}
 
-    def endings(self, since: float) -> dict[tuple[str, str], dict[str, Any]]:
-        """Return {(site, batch id): the end of a glidein}, received since `since`.
-
-        The keys are "entry", "shape", "started", "registered", "ended", "exit_status", "reason" and "good": the number
-        of jobs that ended in the glidein without an error.
-        """
-        names = (*_END, "good")
-        query = select(_ended.site, _ended.batch_id, *(_ended[name] for name in names))
+    def summary(self, now: float) -> dict[Key, dict[str, Any]]:
+        """Return {(site, entry, shape): history} of the glideins of the last hours."""
+        now = int(now)
+        since, column = now - glidein_tracking.WINDOW_S, schema.entry_history.c
         with self._db.read() as connection:
-            rows = connection.execute(query.where(_ended.received >= since).order_by(_ended.ended)).all()
-        return {(row.site, row.batch_id): {name: getattr(row, name) for name in names} for row in rows}
+            found = _load(connection, _glidein.first_seen >= since)
+            rows = connection.execute(select(schema.entry_history).where(column.received >= now - KEEP_S)).all()
+            ended = select(schema.ended_glidein).where(_ended.received >= since).order_by(_ended.ended)
+            endings = {(row["site"], row["batch_id"]): dict(row) for row in connection.execute(ended).mappings()}
+        entries = {(row.site, row.entry, row.shape): (json.loads(row.plans), row.listed_at) for row in rows}
+        return glidein_tracking.summaries(found, entries, now, endings)
 
     def delete_old(self, now: float) -> None:
-        """Delete old names."""
+        """Delete old glideins and entries, and the oldest glideins beyond the limit."""
+        lately = now - KEEP_S
+        never_seen = and_(_glidein.registered.is_(None), or_(_glidein.left < lately, _glidein.running < now - OPEN_S))
         with self._db.begin() as connection:
+            connection.execute(delete(schema.glidein).where(or_(_glidein.missing_since < lately, never_seen)))
+            connection.execute(delete(schema.entry_history).where(schema.entry_history.c.received < lately))
             connection.execute(delete(schema.ended_glidein).where(_ended.received < now - KEEP_ENDED_S))
+            keep_newest(connection, _glidein.first_seen, MAX_GLIDEINS)
 
 
 def _store_plans(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, TypeVar
 
 from sqlalchemy import Connection, Select, case, delete, func, literal, select
 
@@ -16,6 +16,7 @@ from .database import Database, upsert
 from .schema import ALL_SITES, POOL_FIELDS, SITE_FIELDS
 
 Value = Optional[float]
+Number = TypeVar("Number", int, float)
 
 
 class Level(NamedTuple):
@@ -111,7 +112,7 @@ class History:
         return oldest is not None and oldest < before
 
 
-def known_sum(values: Iterable[Value]) -> Value:
+def known_sum(values: Iterable[Number | None]) -> Number | None:
     """Return the sum of the known values; None if all are unknown."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None

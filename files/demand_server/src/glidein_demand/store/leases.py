@@ -22,8 +22,6 @@ from .database import Database, upsert
 
 OWNER_S = 3600
 """Seconds that a site belongs to a deployment after its last call. It stays at least until its leases end."""
-SPARE_S = 900
-"""The additional time that is stored, so that not every call writes to the database."""
 
 NOT_PAUSED: dict[str, Any] = {"paused": False, "since": None, "reason": "", "by": ""}
 
@@ -60,13 +58,12 @@ class Leases:
         entries: Mapping[str, Mapping[str, int]],
         ttl_s: int,
         counts: Mapping[str, int],
-        paused: bool = False,
         most: int | None = None,
     ) -> dict[str, Any]:
         """Replace the leases of `site`'s named entries, {entry: {group id: jobs}}, and grant what is left.
 
         counts: idle jobs per group now, {group id: jobs}; a missing group has none. Entries that are not named keep
-        their leases; {} for an entry releases all of its leases. While `paused`, all grants are zero.
+        their leases; {} for an entry releases all of its leases.
         most: the most jobs that the whole site may hold; None for no limit.
         Return {"granted": {entry: {group id: jobs}}, "expires": epoch} with every requested entry and group, and
         "site_limit" if `most` reduced a grant.
@@ -82,14 +79,14 @@ class Leases:
                 .group_by(schema.lease.c.group)
             )
             free = left(counts, {group: int(jobs) for group, jobs in others})
-            granted = unlimited = grants(entries, free, paused)
+            granted = unlimited = grants(entries, free)
             if most is not None:
                 held = connection.execute(
                     select(func.sum(schema.lease.c.jobs)).where(
                         schema.lease.c.site == site, schema.lease.c.expires > now, not_(mine)
                     )
                 ).scalar()
-                granted = grants(entries, free, paused, max(most - int(held or 0), 0))
+                granted = grants(entries, free, max(most - int(held or 0), 0))
             connection.execute(delete(schema.lease).where(mine | (schema.lease.c.expires <= now)))
             rows = [
                 {"site": site, "entry": entry, "group": group, "jobs": jobs, "expires": expires}
@@ -147,13 +144,12 @@ class Pause:
         self._db = db
         self._clock = clock
 
-    def set(self, reason: str = "", by: str = "") -> dict[str, Any]:
-        """Pause the server, or change the reason and keep `since` if it is paused. Return the state."""
+    def set(self, reason: str = "", by: str = "") -> None:
+        """Pause the server, or change the reason and keep `since` if it is paused."""
         with self._db.begin() as connection:
             since = _pause(connection)["since"] or int(self._clock())
             row = {"id": 1, "since": since, "reason": reason, "by": by}
             connection.execute(upsert(connection, schema.pause, ["id"]), [row])
-            return _pause(connection)
 
     def clear(self) -> None:
         """End the pause."""
@@ -192,11 +188,14 @@ class LeaseLimits:
                 raise LimitError(f"{ascii(site)[:80]} is not a valid name of a site")
             if not isinstance(jobs, int) or isinstance(jobs, bool) or not 0 <= jobs <= MAX_WHOLE:
                 raise LimitError(f"the limit of {site} is {ascii(jobs)[:80]}; expected a whole number of jobs")
-        if check:
-            with self._db.read() as connection:
-                return _limit_changes(connection, wanted)
-        with self._db.begin() as connection:
-            found = _limit_changes(connection, wanted)
+        with self._db.read() if check else self._db.begin() as connection:
+            known = {row.site: row.jobs for row in connection.execute(select(schema.lease_limit))}
+            found = {
+                "changed": sorted(site for site, jobs in wanted.items() if known.get(site) != jobs),
+                "removed": sorted(set(known) - set(wanted)),
+            }
+            if check:
+                return found
             connection.execute(delete(schema.lease_limit).where(schema.lease_limit.c.site.in_(found["removed"])))
             rows = [{"site": site, "jobs": wanted[site]} for site in found["changed"]]
             if rows:
@@ -221,17 +220,16 @@ class SiteOwners:
         token_made: when the site's token was made (epoch seconds). A newer token frees the site.
         """
         now = int(self._clock())
-        until = now + max(seconds, OWNER_S)
-        with self._db.read() as connection:
-            known = _owner(connection, site, now, token_made)
-        if known is not None and known.deployment == deployment and known.until >= until:
-            return
         with self._db.begin() as connection:
-            known = _owner(connection, site, now, token_made)
+            known = connection.execute(select(schema.site_owner).where(schema.site_owner.c.site == site)).first()
+            if known is not None and (known.until <= now or known.since < token_made):
+                known = None
             if known is not None and known.deployment != deployment:
                 self._refuse(site, deployment, known, now)
-            since = known.since if known is not None else now
-            row = {"site": site, "deployment": deployment, "since": since, "until": until + SPARE_S}
+            since, until = now, now + max(seconds, OWNER_S)
+            if known is not None:
+                since, until = known.since, max(known.until, until)
+            row = {"site": site, "deployment": deployment, "since": since, "until": until}
             connection.execute(upsert(connection, schema.site_owner, ["site"]), [row])
 
     def release(self, site: str) -> None:
@@ -258,13 +256,13 @@ def left(counts: Mapping[str, int], held_by_others: Mapping[str, int]) -> dict[s
 
 
 def grants(
-    asked: Mapping[str, Mapping[str, int]], free: Mapping[str, int], paused: bool = False, most: float = math.inf
+    asked: Mapping[str, Mapping[str, int]], free: Mapping[str, int], most: float = math.inf
 ) -> dict[str, dict[str, int]]:
     """Return the granted part of each entry's request: per group at most `free` jobs, and `most` jobs in all.
 
     Competing entries are served in the order of their names, whatever their order in the request.
     """
-    remaining = {} if paused else dict(free)
+    remaining = dict(free)
     granted: dict[str, dict[str, int]] = {}
     for entry in sorted(asked):
         granted[entry] = {}
@@ -279,17 +277,3 @@ def grants(
 def _pause(connection: Connection) -> dict[str, Any]:
     row = connection.execute(_PAUSE).first()
     return dict(NOT_PAUSED) if row is None else {"paused": True, "since": row.since, "reason": row.reason, "by": row.by}
-
-
-def _limit_changes(connection: Connection, wanted: Mapping[str, int]) -> dict[str, list[str]]:
-    known = {row.site: row.jobs for row in connection.execute(select(schema.lease_limit))}
-    return {
-        "changed": sorted(site for site, jobs in wanted.items() if known.get(site) != jobs),
-        "removed": sorted(set(known) - set(wanted)),
-    }
-
-
-def _owner(connection: Connection, site: str, now: int, token_made: int) -> Row | None:
-    """Return the row of the deployment that the site belongs to now, or None."""
-    row = connection.execute(select(schema.site_owner).where(schema.site_owner.c.site == site)).first()
-    return row if row is not None and row.until > now and row.since >= token_made else None

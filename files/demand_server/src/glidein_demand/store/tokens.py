@@ -17,7 +17,8 @@ from ..values import NAME
 from . import schema
 from .database import Database
 
-KINDS = ("site", "reader")
+_OF_ROLE = ("site", "role")
+"""The kind and the origin of the tokens that the role installs."""
 SECRET_BYTES = 32
 MINIMUM_LENGTH = 16
 """The least number of characters of a secret that the operator chose."""
@@ -57,10 +58,9 @@ class Tokens:
     def create(self, name: str, kind: str = "site") -> str:
         """Make a token and return its secret (43 characters, safe in a URL), which is not stored.
 
-        Raise TokenError if the name or kind is invalid, or if `name` has a token, which must be revoked first.
+        kind: "site" or "reader". Raise TokenError if the name is invalid, or has a token, which must be revoked first.
         """
         _check_name(name)
-        _check_kind(kind)
         secret = random_secrets.token_urlsafe(SECRET_BYTES)
         with self._db.begin() as connection:
             if name in _rows_by_name(connection):
@@ -68,26 +68,22 @@ class Tokens:
             connection.execute(schema.token.insert(), [self._row(name, kind, "command", digest(secret))])
         return secret
 
-    def install(
-        self, secrets: Mapping[str, str | None], kind: str = "site", origin: str = "role", check: bool = False
-    ) -> dict[str, list[str]]:
-        """Make the tokens of this kind and origin equal to `secrets` ({name: secret}); one transaction.
+    def install(self, secrets: Mapping[str, str | None], check: bool = False) -> dict[str, list[str]]:
+        """Make the role's tokens of sites equal to `secrets` ({site: secret}); one transaction.
 
         Return {"created": [name], "changed": [name], "revoked": [name]}, sorted; with `check`, change nothing.
-        A name without secret (None) has no token of this kind afterwards, whatever its origin.
-        A token of the same name and another origin is replaced ("changed"). Raise TokenError.
+        A site without secret (None) has no token afterwards, not even one made by hand.
+        A token of the same name that was made by hand is replaced ("changed"). Raise TokenError.
         """
         wanted = wanted_digests({name: secret for name, secret in secrets.items() if secret is not None})
         refused = frozenset(secrets) - frozenset(wanted)
-        _check_kind(kind)
-        if check:
-            with self._db.read() as connection:
-                return changes(_rows_by_name(connection), wanted, kind, origin, refused)
-        with self._db.begin() as connection:
-            found = changes(_rows_by_name(connection), wanted, kind, origin, refused)
+        with self._db.read() if check else self._db.begin() as connection:
+            found = changes(_rows_by_name(connection), wanted, refused)
+            if check:
+                return found
             connection.execute(delete(schema.token).where(schema.token.c.name.in_(found["revoked"] + found["changed"])))
             names = found["created"] + found["changed"]
-            rows = [self._row(name, kind, origin, wanted[name]) for name in names]
+            rows = [self._row(name, *_OF_ROLE, wanted[name]) for name in names]
             if rows:
                 connection.execute(schema.token.insert(), rows)
         return found
@@ -141,29 +137,19 @@ def digest(secret: str) -> str:
 
 
 def changes(
-    known: Mapping[str, Mapping[str, Any]],
-    wanted: Mapping[str, str],
-    kind: str,
-    origin: str,
-    refused: frozenset[str] = frozenset(),
+    known: Mapping[str, Mapping[str, Any]], wanted: Mapping[str, str], refused: frozenset[str] = frozenset()
 ) -> dict[str, list[str]]:
     """Return the changes that install() makes. Raise TokenError.
 
-    known: rows by name; wanted: {name: digest}; refused: names that must have no token.
+    known: rows by name; wanted: {site: digest}; refused: sites that must have no token.
     """
-
-    def has_kind_and_origin(row: Mapping[str, Any]) -> bool:
-        return (row["kind"], row["origin"]) == (kind, origin)
-
     changed = [
         name
         for name, hashed in wanted.items()
-        if name in known and not (known[name]["digest"] == hashed and has_kind_and_origin(known[name]))
+        if name in known and not (known[name]["digest"] == hashed and _is_of_role(known[name]))
     ]
     others = {name: row for name, row in known.items() if name not in wanted}
-    revoked = [
-        name for name, row in others.items() if (row["kind"] == kind if name in refused else has_kind_and_origin(row))
-    ]
+    revoked = [name for name, row in others.items() if (row["kind"] == "site" if name in refused else _is_of_role(row))]
     for name, row in others.items():
         if name not in revoked and row["digest"] in wanted.values():
             raise TokenError(f"{name} and another name have the same token; each name must have its own")
@@ -199,9 +185,8 @@ def _check_name(name: Any) -> None:
         )
 
 
-def _check_kind(kind: str) -> None:
-    if kind not in KINDS:
-        raise TokenError(f"{ascii(kind)[:80]} is not a valid kind of token; expected one of {', '.join(KINDS)}")
+def _is_of_role(row: Mapping[str, Any]) -> bool:
+    return (row["kind"], row["origin"]) == _OF_ROLE
 
 
 def _rows_by_name(connection: Connection) -> dict[str, dict[str, Any]]:

@@ -14,8 +14,8 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed, RequestEntityTo
 from ..config import Settings
 from ..server import Server
 from ..values import MAX_BODY_BYTES, one_line
-from . import auth, methods, responses
-from .routes import EXTENSION, current_server, routes
+from . import auth, methods
+from .routes import EXTENSION, RPC_PATH, current_server, error_response, routes, unauthorized
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -63,11 +63,11 @@ def authenticate() -> None:
 def require_token() -> flask.Response | None:
     """Refuse the request if its caller may not read. JSON-RPC methods make this check for each call."""
     caller, request = flask.g.caller, flask.request
-    if request.endpoint == HEALTH or request.path == responses.RPC_PATH or caller.is_known:
+    if request.endpoint == HEALTH or request.path == RPC_PATH or caller.is_known:
         return None
     if caller.kind == "anonymous" and current_server().settings.server.reading == "open":
         return None
-    return responses.unauthorized("a token is required" if caller.kind == "anonymous" else "the token is invalid")
+    return unauthorized("a token is required" if caller.kind == "anonymous" else "the token is invalid")
 
 
 def add_headers(response: flask.Response) -> flask.Response:
@@ -82,7 +82,7 @@ def add_headers(response: flask.Response) -> flask.Response:
 
 def http_error(error: HTTPException) -> flask.Response:
     """Return the error that Flask or Werkzeug raised, such as 404."""
-    return responses.error(error.code or 500, error.name)
+    return error_response(error.code or 500, error.name)
 
 
 def method_not_allowed(error: MethodNotAllowed) -> flask.Response:
@@ -94,16 +94,16 @@ def method_not_allowed(error: MethodNotAllowed) -> flask.Response:
 
 def too_large(_error: RequestEntityTooLarge) -> flask.Response:
     """Return the error 413 with the limit."""
-    return responses.error(413, f"the request is larger than {MAX_BODY_BYTES} bytes")
+    return error_response(413, f"the request is larger than {MAX_BODY_BYTES} bytes")
 
 
 def database_error(error: SQLAlchemyError) -> flask.Response:
     """Log the database's message, and return the error 503."""
     flask.current_app.logger.error("database: %s", one_line(error)[:300])
-    return responses.error(503, methods.NO_DATABASE)
+    return error_response(503, methods.NO_DATABASE)
 
 
 def internal_error(_error: Exception) -> flask.Response:
     """Log the traceback, and return the error 500 without details."""
     flask.current_app.logger.exception("request failed: %s %s", flask.request.method, ascii(flask.request.path)[:200])
-    return responses.error(500, "Internal Server Error")
+    return error_response(500, "Internal Server Error")

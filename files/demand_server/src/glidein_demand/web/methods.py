@@ -105,14 +105,15 @@ def lease(server: Server, caller: Caller, params: Lease) -> dict[str, Any]:
     demand = server.pool_state.snapshot().results.demand()
     if demand["as_of"] is None:
         raise RpcError(rpc.NOT_READY, "the queue has not been read yet; existing leases are unchanged")
-    counts = {group["id"]: group["count"] for group in demand["groups"]}
-    paused, most = server.pause.state()["paused"], server.lease_limits.of(caller.name)
-    return server.leases.claim(caller.name, params.entries, params.ttl_s, counts, paused, most)
+    # While the server is paused, every lease is zero.
+    groups = () if server.pause.state()["paused"] else demand["groups"]
+    counts = {group["id"]: group["count"] for group in groups}
+    most = server.lease_limits.of(caller.name)
+    return server.leases.claim(caller.name, params.entries, params.ttl_s, counts, most)
 
 
 def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
     _require_own_site(caller, "report", params.site)
-    _use_site(server, caller, params.deployment, 0)
     report = msgspec.to_builtins(params)
     del report["deployment"]
     summaries = report.pop("summaries")
@@ -121,12 +122,13 @@ def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
     received = int(server.clock())
 
     with server.database.begin():  # all is stored, or nothing
+        _use_site(server, caller, params.deployment, 0)
         if server.reports.add(_without_glideins(report), received):
             server.glideins.reported(report, received)
             server.core_hours.reported(report, received)
         # Also for a report that is older than the last one: ended glideins stay ended, and count once.
         if summaries is not None:
-            server.ended_glideins.add(params.site, summaries, received)
+            server.glideins.ended(params.site, summaries, received)
     server.supply_cache.clear()
     return {"accepted": True}
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Callable
@@ -17,7 +19,7 @@ from ..pool.schedds import Starts, described_gateways
 from ..server import Server
 from ..store.core_hours import CoreHours
 from ..values import Key
-from . import problems, results
+from . import problems
 from .methods import METHODS
 
 MAX_SERIES = 5000
@@ -67,6 +69,30 @@ def text(server: Server) -> bytes:
     return generate_latest(registry(server))
 
 
+class GraphiteMetrics(Collector):
+    """The metrics of a server with label values that are distinct parts of Graphite's names."""
+
+    def __init__(self, server: Server) -> None:
+        self._registry = registry(server)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the current metrics."""
+        for metric in self._registry.collect():
+            metric.samples = [
+                sample._replace(labels={name: graphite_value(value) for name, value in sample.labels.items()})
+                for sample in metric.samples
+            ]
+            yield metric
+
+
+def graphite_value(value: str) -> str:
+    """Return a label's value as a part of a name. A hash distinguishes "a.b" from "a_b"."""
+    allowed = re.sub(r"[^A-Za-z0-9_-]", "_", value)
+    if allowed == value != "":
+        return value
+    return f"{allowed}_{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:6]}"
+
+
 class _ServerMetrics(Collector):
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -84,8 +110,8 @@ class _ServerMetrics(Collector):
         yield from _of_supply(snapshot.supply)
         yield from _of_gateways(described_gateways(snapshot.gateways, now))
         yield from _of_sites(reports, server.reports.launched(), server.leases.rows())
-        yield from _of_entries(reports, snapshot.supply["entries"], server.ended_glideins.totals())
-        yield from _of_recent_glideins(results.recent_glideins(server, now))
+        yield from _of_entries(reports, snapshot.supply["entries"], server.glideins.totals())
+        yield from _of_recent_glideins(server.glideins.summary(now))
         yield from _of_core_hours(server.core_hours)
 
 

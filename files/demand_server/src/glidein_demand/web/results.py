@@ -18,8 +18,6 @@ from ..pool.job_lookup import JobName, LookupFailedError
 from ..pool.schedds import described_gateways
 from ..pool.supply import supply_result
 from ..server import Server
-from ..store import glidein_tracking
-from ..values import Key
 from . import charts, job_status
 from .auth import Caller
 from .usage import page_data
@@ -27,12 +25,8 @@ from .usage import page_data
 HISTORY_SECONDS = 3600
 HISTORY_POINTS = 12
 """Points of the demand history in get_supply. Each point is one record of the history, not a mean."""
-HISTORY_CACHE_S = 60.0
-"""The maximum age of the charts' data. The history gets a record every five minutes."""
-USAGE_CACHE_S = 60.0
-"""The maximum age of the page's core-hours."""
-SUPPLY_CACHE_S = 60.0
-"""The maximum age of the history and the gateways in get_supply."""
+CACHE_S = 60.0
+"""The maximum age of cached history, core-hours and gateways. The history gets a record every five minutes."""
 
 MakeResult = Callable[[Any, "dict[str, int]", bool], Any]
 """demand_for or state_for."""
@@ -98,7 +92,7 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
         current = supply_result(
             snapshot.supply,
             server.machine_ads.all(),
-            recent_glideins(server, now),
+            server.glideins.summary(now),
             server.reports.reports(),
             known,
             server.core_hours.recent(now),
@@ -106,18 +100,13 @@ def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
         )
         extra = {
             "demand_history": _demand_history(server, now),
-            "summaries_until": server.ended_glideins.summaries_until(),
+            "summaries_until": server.glideins.summaries_until(),
             "core_hours": server.core_hours.current(now),
             "gateways": described_gateways(snapshot.gateways, now),
         }
-        return {**current, **extra}, now + SUPPLY_CACHE_S
+        return {**current, **extra}, now + CACHE_S
 
     return server.supply_cache.get(snapshot.supply, known, server.clock(), make)
-
-
-def recent_glideins(server: Server, now: float) -> dict[Key, dict[str, Any]]:
-    """Return {(site, entry, shape): history} of the glideins of the last hours."""
-    return server.glideins.summary(int(now), server.ended_glideins.endings(now - glidein_tracking.WINDOW_S))
 
 
 def job(server: Server, name: JobName) -> dict[str, Any]:
@@ -134,9 +123,9 @@ def history(server: Server, name: str) -> result_cache.JsonResult:
     now = server.clock()
 
     def make() -> tuple[Any, float]:
-        return charts.history_json(server.history, server.core_hours, name, now), now + HISTORY_CACHE_S
+        return charts.history_json(server.history, server.core_hours, name, now), now + CACHE_S
 
-    return server.history_cache.get(None, name, now, make)
+    return server.page_cache.get(None, ("history", name), now, make)
 
 
 @dataclass(frozen=True)
@@ -175,8 +164,8 @@ class PageData:
 def page(server: Server, caller: Caller, range_name: str | None, asked: str) -> PageData:
     """Return the data of the page. asked: the job to explain, or ""; only for callers with a token."""
     now, known = server.clock(), caller.is_known
-    usage = server.usage_cache.get(
-        None, known, now, lambda: (page_data(server.core_hours, now, known), now + USAGE_CACHE_S)
+    usage = server.page_cache.get(
+        None, ("usage", known), now, lambda: (page_data(server.core_hours, now, known), now + CACHE_S)
     )
     return PageData(
         settings=server.settings,

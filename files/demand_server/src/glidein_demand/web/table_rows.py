@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
 
+from ..store.history import known_sum
 from ..values import HOUR_S, Key
 from .formatting import (
     UNKNOWN,
@@ -32,6 +33,7 @@ _COUNTS = ("queued", "running", "sick", "launched")
 _SUPPLIED = ("registered", "cpus", "cpus_claimed")
 _CORE_TIMES = ("granted_core_s", "used_core_s")
 Row = Mapping[str, Any]
+Numbers = Mapping[str, Optional[int]]
 
 
 def demand_total(data: PageData) -> dict[str, Any]:
@@ -161,7 +163,7 @@ def site_tables(data: PageData, sites_with_problems: set[str]) -> dict[str, Any]
         for entry in report["entries"]:
             reported[site][site, entry["entry"], entry["shape"]] = entry
     every = [_site(site, reported[site], registered, data, site in sites_with_problems) for site in sorted(reported)]
-    return {"count": len(every), "total": _texts(_sum(site.pop("sums") for site in every)), "parts": _tables(every)}
+    return {"count": len(every), "total": _texts(_sum([site.pop("sums") for site in every])), "parts": _tables(every)}
 
 
 def _is_shown(row: Row) -> bool:
@@ -222,7 +224,7 @@ def _entry_and_shape_count(entries: list[dict[str, Any]]) -> str:
     return f"{words}, {len(entries)} shapes" if len(entries) > names else words
 
 
-def _numbers(entry: Row, supply: Row) -> dict[str, int | None]:
+def _numbers(entry: Row, supply: Row) -> Numbers:
     """Return the numbers of an entry and shape. A count that its report does not have is None, unknown.
 
     The collector is queried for all sites, so an entry that is missing there has no registered glidein.
@@ -235,17 +237,11 @@ def _numbers(entry: Row, supply: Row) -> dict[str, int | None]:
     }
 
 
-def _sum(rows: Iterable[Mapping[str, int | None]]) -> dict[str, int | None]:
-    """Return the sums of the known values; None if all are unknown."""
-    total: dict[str, int | None] = dict.fromkeys((*_COUNTS, *_SUPPLIED, *_CORE_TIMES))
-    for row in rows:
-        for name, value in row.items():
-            if value is not None:
-                total[name] = (total[name] or 0) + value
-    return total
+def _sum(rows: Sequence[Numbers]) -> Numbers:
+    return {name: known_sum(row[name] for row in rows) for name in (*_COUNTS, *_SUPPLIED, *_CORE_TIMES)}
 
 
-def _texts(numbers: Mapping[str, int | None]) -> dict[str, str]:
+def _texts(numbers: Numbers) -> dict[str, str]:
     texts = {name: format_number(numbers[name]) for name in (*_COUNTS, "registered")}
     cpus = numbers["cpus"]
     texts["busy"] = f"{format_number(numbers['cpus_claimed'])} of {format_number(cpus)}" if cpus else UNKNOWN
