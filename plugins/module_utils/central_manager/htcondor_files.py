@@ -8,9 +8,9 @@ own dynamic loader. The libraries are found by reading the ELF files, not by `ld
 optimised for this machine's processor, and cannot read another architecture's files.
 """
 
+import contextlib
 import os
 import re
-import shutil
 import tarfile
 import tempfile
 from collections import namedtuple
@@ -155,33 +155,20 @@ def _items(programs, libraries):
     return items
 
 
-class UpstreamArchive:
-    """An upstream tarball, unpacked as long as the context lasts."""
+@contextlib.contextmanager
+def unpacked_archive(path):
+    """Unpack an upstream tarball as long as the context lasts; return the Path of the directory in it that has sbin/.
 
-    def __init__(self, path):
-        self._path = path
-        self._directory = None
-
-    def __enter__(self):
-        """Return the Path of the directory in it that has sbin/. Raises HTCondorFilesError."""
-        self._directory = tempfile.mkdtemp(prefix="glidein-tarball.")
+    Raises HTCondorFilesError.
+    """
+    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+    with tempfile.TemporaryDirectory(prefix="glidein-tarball.") as target:
         try:
-            return self._unpacked(Path(self._directory))
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *failure):
-        shutil.rmtree(self._directory, ignore_errors=True)
-
-    def _unpacked(self, target):
-        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-        try:
-            with tarfile.open(os.fspath(self._path)) as tar:
-                tar.extractall(str(target), **safely)  # noqa: S202 - its sha256 was compared with the operator's
+            with tarfile.open(os.fspath(path)) as tar:
+                tar.extractall(target, **safely)  # noqa: S202 - its sha256 was compared with the operator's
         except (tarfile.TarError, EOFError, OSError) as error:
-            raise HTCondorFilesError(f"{self._path} cannot be unpacked: {error}") from error
-        found = sorted(target.glob("sbin")) + sorted(target.glob("*/sbin")) + sorted(target.glob("*/usr/sbin"))
+            raise HTCondorFilesError(f"{path} cannot be unpacked: {error}") from error
+        found = [sbin for pattern in ("sbin", "*/sbin", "*/usr/sbin") for sbin in sorted(Path(target).glob(pattern))]
         if not found:
-            raise HTCondorFilesError(f"{self._path} has no sbin directory: it is not an HTCondor tarball.")
-        return found[0].parent
+            raise HTCondorFilesError(f"{path} has no sbin directory: it is not an HTCondor tarball.")
+        yield found[0].parent

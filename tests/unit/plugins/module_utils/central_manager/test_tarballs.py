@@ -21,10 +21,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.central_manager.htcond
     PROGRAMS,
     HTCondorFilesError,
     Item,
-    UpstreamArchive,
     finder,
     library_closure,
     parse_ldconfig,
+    unpacked_archive,
     upstream_items,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
@@ -318,12 +318,14 @@ def test_an_invalid_source_is_quoted(sources, error, tmp_path):
 def test_upstream_archive_is_unpacked(release, tmp_path):
     with tarfile.open(str(tmp_path / "a.tar.gz"), "w:gz") as tar:
         tar.add(str(release), "condor-23.9.6-x86_64")
-    with UpstreamArchive(tmp_path / "a.tar.gz") as root:
+    with unpacked_archive(tmp_path / "a.tar.gz") as root:
         assert tb.inputs_hash(upstream_items(root)) == tb.inputs_hash(upstream_items(release))
     assert not root.exists()
 
 
 def test_an_invalid_upstream_archive(tmp_path):
     (tmp_path / "a.tar.gz").write_bytes(b"<html>")
-    with pytest.raises(HTCondorFilesError, match="a.tar.gz cannot be unpacked"), UpstreamArchive(tmp_path / "a.tar.gz"):
+    with pytest.raises(HTCondorFilesError, match="a.tar.gz cannot be unpacked"), unpacked_archive(
+        tmp_path / "a.tar.gz"
+    ):
         pass
