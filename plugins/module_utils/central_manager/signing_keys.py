@@ -7,6 +7,7 @@ HTCondor accepts tokens of every key in SEC_PASSWORD_DIRECTORY. A token names it
 at each authentication. So tokens of two keys are valid at the same time, and a key is withdrawn by removing its file.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -140,33 +141,24 @@ def rotate(directory, condor, check, check_mode=False, now=None):
     return before, after
 
 
-def finish(directory, condor, check_mode=False):
+def finish(directory, condor, check_mode=False, everything=False):
     """Remove all keys of the collection but the current one; return (keys before, keys after, names of removed keys).
 
-    The pool's own key is never removed. Raises GlideinError or OSError.
+    everything: whether the current one and the state are removed, too. The pool's own key is never removed. Raises
+    GlideinError or OSError.
     """
     before = read_keys(directory)
-    after = dict(before, previous=None)
-    removed = [name for name in own_keys(condor) if name != before["current"]]
+    after = dict(NO_KEYS) if everything else dict(before, previous=None)
+    removed = [name for name in own_keys(condor) if name != after["current"]]
     if not check_mode:
         for name in removed:
             os.unlink(key_path(condor, name))
-        if after != before:
+        if everything:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(directory, STATE_FILE))
+        elif after != before:
             _write(directory, after)
     return before, after, removed
-
-
-def remove(directory, condor, check_mode=False):
-    """Remove all keys of the collection and the state; return as finish does. Raises GlideinError or OSError."""
-    path = os.path.join(directory, STATE_FILE)
-    before = read_keys(directory) if os.path.exists(path) else dict(NO_KEYS)
-    removed = own_keys(condor)
-    if not check_mode:
-        for name in removed:
-            os.unlink(key_path(condor, name))
-        if os.path.exists(path):
-            os.unlink(path)
-    return before, dict(NO_KEYS), removed
 
 
 def _write(directory, keys):
