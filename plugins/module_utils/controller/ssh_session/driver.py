@@ -9,7 +9,6 @@ import os
 import re
 import select
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,10 +20,10 @@ from typing import Any, Callable, List, Optional
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
-    Answer,
     Conversation,
     LoginError,
     Prompt,
+    Rule,
     last_output,
     printable,
 )
@@ -39,31 +38,28 @@ _REFUSED = re.compile(r"Permission denied(?: \([^()]*(?:keyboard-interactive|pas
 def log_in(
     argv: List[str],
     conversation: Conversation,
-    answer: Callable[[Prompt, Answer, str], str],
+    answer: Callable[[Prompt, Rule, str], str],
     notice: Callable[[str], Any],
     directory: str,
     timeout_s: float,
 ) -> None:
     """Run ssh until it has logged in.
 
-    conversation: decides about prompts; answer: function of (prompt, decision, earlier output of the site) that returns
+    conversation: decides about prompts; answer: function of (prompt, its rule, earlier output of the site) that returns
     the text to send; notice: function that shows a text which needs no answer; directory: a private directory for the
     socket of the questions. Raises LoginError, and the exceptions of `answer`, after ssh has been stopped.
     """
-    place = tempfile.mkdtemp(prefix="ask-", dir=directory)
-    try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-            listener.bind(os.path.join(place, "s"))
-            listener.listen(4)
-            process = _start(argv, place)
-            try:
-                _converse(process, listener, place, conversation, answer, notice, timeout_s)
-            except BaseException:
-                _stop(process)
-                raise
-            output = _output(place)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    folder = tempfile.TemporaryDirectory(prefix="ask-", dir=directory, ignore_cleanup_errors=True)
+    with folder as place, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(os.path.join(place, "s"))
+        listener.listen(4)
+        process = _start(argv, place)
+        try:
+            _converse(process, listener, place, conversation, answer, notice, timeout_s)
+        except BaseException:
+            _stop(process)
+            raise
+        output = _output(place)
     if process.returncode != 0:
         refused = conversation.has_answered and _REFUSED.search(output) is not None
         what = "an answer was not accepted" if refused else f"ssh ended with exit status {process.returncode}"
@@ -108,7 +104,7 @@ def _converse(
     listener: socket.socket,
     place: str,
     conversation: Conversation,
-    answer: Callable[[Prompt, Answer, str], str],
+    answer: Callable[[Prompt, Rule, str], str],
     notice: Callable[[str], Any],
     timeout_s: float,
 ) -> None:

@@ -8,7 +8,6 @@ The record is a small JSON file beside the socket. If the file is lost, the time
 
 import json
 import os
-import tempfile
 from typing import Any, Dict, List, Optional
 
 from ansible.module_utils.urls import open_url
@@ -95,13 +94,10 @@ def notify(hook: Dict[str, Any], notice: Dict[str, Any]) -> None:
 def _run(argv: List[str], notice: Dict[str, Any]) -> Optional[str]:
     """Run the command; return its error."""
     environment = {f"GLIDEIN_{name.upper()}": str(value) for name, value in notice.items() if name != "text"}
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as text:
-        text.write(notice["text"] + "\n")
-        text.flush()
-        try:
-            Runner({**os.environ, **environment}, TIMEOUT_S).run(argv, stdin=text.name)
-        except CommandError as error:
-            return str(error)
+    try:
+        Runner({**os.environ, **environment}, TIMEOUT_S).run_with_input(argv, notice["text"] + "\n")
+    except CommandError as error:
+        return str(error)
     return None
 
 
