@@ -156,10 +156,9 @@ class ActionModule(ControllerActionModule):
     def _notify(self, lost: Optional[int], message: str) -> None:
         path, site = self.login.control_path, self.options["site"] or self.host
         notice = {"text": f"{site}: {message}", "site": site, "host": self.host, "login_needed_since": lost}
-        try:
-            record.notify(self.options["on_loss"], notice)
-        except record.NoticeError as error:
-            display.warning(f"{self.host}: {error}")
+        errors = record.notify(self.options["on_loss"], notice)
+        if errors:
+            display.warning(f"{self.host}: {errors}")
         else:
             record.write(path, record.notified(record.read(path), lost))
 

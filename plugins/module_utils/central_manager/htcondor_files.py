@@ -47,10 +47,6 @@ GLIBC = re.compile(
 Item = namedtuple("Item", "source mode")
 
 
-class HTCondorFilesError(GlideinError):
-    """The files of an HTCondor are incomplete."""
-
-
 def library_closure(programs, find):
     """Return all libraries that programs need, as {soname: Path}, and those that were not found, as [soname].
 
@@ -104,7 +100,7 @@ def parse_ldconfig(text):
 def locate_programs(directories, programs=None):
     """Return {destination: Path} of programs. directories: {"bin": [Path], "sbin": ..., "libexec": ...}.
 
-    programs: {destination: whether it is required}, by default PROGRAMS. Raises HTCondorFilesError that names a missing
+    programs: {destination: whether it is required}, by default PROGRAMS. Raises GlideinError that names a missing
     required program.
     """
     found = {}
@@ -115,7 +111,7 @@ def locate_programs(directories, programs=None):
             found[destination] = path.resolve()
         elif required:
             places = ", ".join(str(d) for d in directories[kind])
-            raise HTCondorFilesError(f"{name} is not in {places}: is that part of HTCondor installed?")
+            raise GlideinError(f"{name} is not in {places}: is that part of HTCondor installed?")
     return found
 
 
@@ -129,7 +125,7 @@ def installed_items(condor, wanted=None):
     cache = parse_ldconfig(condor.run(["/sbin/ldconfig", "-p"]))
     libraries, missing = library_closure(programs, finder([lib], cache))
     if missing:
-        raise HTCondorFilesError(f"libraries not found on this machine: {', '.join(missing)}")
+        raise GlideinError(f"libraries not found on this machine: {', '.join(missing)}")
     return _items(programs, libraries)
 
 
@@ -159,7 +155,7 @@ def _items(programs, libraries):
 def unpacked_archive(path):
     """Unpack an upstream tarball as long as the context lasts; return the Path of the directory in it that has sbin/.
 
-    Raises HTCondorFilesError.
+    Raises GlideinError.
     """
     safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
     with tempfile.TemporaryDirectory(prefix="glidein-tarball.") as target:
@@ -167,8 +163,8 @@ def unpacked_archive(path):
             with tarfile.open(os.fspath(path)) as tar:
                 tar.extractall(target, **safely)  # noqa: S202 - its sha256 was compared with the operator's
         except (tarfile.TarError, EOFError, OSError) as error:
-            raise HTCondorFilesError(f"{path} cannot be unpacked: {error}") from error
+            raise GlideinError(f"{path} cannot be unpacked: {error}") from error
         found = [sbin for pattern in ("sbin", "*/sbin", "*/usr/sbin") for sbin in sorted(Path(target).glob(pattern))]
         if not found:
-            raise HTCondorFilesError(f"{path} has no sbin directory: it is not an HTCondor tarball.")
+            raise GlideinError(f"{path} has no sbin directory: it is not an HTCondor tarball.")
         yield found[0].parent

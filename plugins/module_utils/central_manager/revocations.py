@@ -15,10 +15,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry im
 STATE_FILE = "revoked.json"
 
 
-class RevocationError(GlideinError):
-    """The state file is damaged."""
-
-
 def revised(sites, revoked, known, now, issued=None):
     """Return the state {site: {"before", "denied", "machines"}} that follows from `sites`.
 
@@ -46,7 +42,7 @@ def revised(sites, revoked, known, now, issued=None):
 
 
 def read_state(directory):
-    """Return the sites in the state file; {} before there is one. Raises RevocationError if it is damaged."""
+    """Return the sites in the state file; {} before there is one. Raises GlideinError if it is damaged."""
     path = os.path.join(directory, STATE_FILE)
     try:
         with open(path, encoding="utf-8") as handle:
@@ -62,7 +58,7 @@ def read_state(directory):
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RevocationError(
+        raise GlideinError(
             f"{path} cannot be read ({error}). It has the tokens that the pool refuses: restore it from a backup."
         ) from error
 

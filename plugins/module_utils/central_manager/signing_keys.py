@@ -32,12 +32,8 @@ NO_KEYS = {"current": POOL, "previous": None}
 _OWN = re.compile(r"^glidein-ops-\d{8}T\d{6}Z\Z")
 
 
-class SigningKeyError(GlideinError):
-    """The state of the signing keys is damaged, or the collector refuses a new key; the text holds no secret."""
-
-
 def read_keys(directory):
-    """Return {"current": name, "previous": name or None} of a state directory. Raises SigningKeyError."""
+    """Return {"current": name, "previous": name or None} of a state directory. Raises GlideinError."""
     path = os.path.join(directory, STATE_FILE)
     try:
         with open(path, encoding="utf-8") as handle:
@@ -46,12 +42,10 @@ def read_keys(directory):
     except FileNotFoundError:
         return dict(NO_KEYS)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SigningKeyError(f"{path} cannot be read ({error!r}). It names the signing key: restore it.") from error
+        raise GlideinError(f"{path} cannot be read ({error!r}). It names the signing key: restore it.") from error
     for name in keys.values():
         if name is not None and name != POOL and not (isinstance(name, str) and _OWN.match(name)):
-            raise SigningKeyError(
-                f"{path}: {name!r} is invalid; expected {POOL} or glidein-ops-DATE. Restore the file."
-            )
+            raise GlideinError(f"{path}: {name!r} is invalid; expected {POOL} or glidein-ops-DATE. Restore the file.")
     return keys
 
 
@@ -97,7 +91,7 @@ def with_token_only(directory):
 
 
 def check_key(mint_token, name, client=with_token_only):
-    """Raise SigningKeyError if the collector refuses a token of a key.
+    """Raise GlideinError if the collector refuses a token of a key.
 
     mint_token(): a short-lived token of a site, signed with that key; client(directory): see with_token_only.
     """
@@ -107,7 +101,7 @@ def check_key(mint_token, name, client=with_token_only):
         client(directory).run(ping_command())
     except CommandError as error:
         said = excerpt(error.stderr) or excerpt(error.stdout) or str(error)
-        raise SigningKeyError(
+        raise GlideinError(
             f"the running collector refuses a token of the new signing key {name}: {said}. Nothing was changed. Is the "
             "collector running, and is its SEC_PASSWORD_DIRECTORY the one of the configuration files?"
         ) from None

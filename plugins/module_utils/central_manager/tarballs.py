@@ -35,10 +35,6 @@ SOURCE_RULE = (
 )
 
 
-class TarballError(GlideinError):
-    """The files are not those of one HTCondor."""
-
-
 # --- Sources ---------------------------------------------------------------------------------------------------------
 
 
@@ -95,7 +91,7 @@ def condor_strings(blobs):
         match = re.search(rb"\$CondorPlatform: (\S+) \$", blob)
         platform = platform or (match and match.group(1).decode())
     if not version or not platform:
-        raise TarballError("no $CondorVersion$ and $CondorPlatform$ in the programs and libraries: is this HTCondor?")
+        raise GlideinError("no $CondorVersion$ and $CondorPlatform$ in the programs and libraries: is this HTCondor?")
     return version, platform
 
 
@@ -112,7 +108,7 @@ def manifest_of(items):
     blobs = [content(item) for _name, item in sorted(items.items())]
     machines = {elf.machine for elf in map(read_elf, blobs) if elf}
     if len(machines) != 1:
-        raise TarballError(f"programs of {len(machines)} architectures in one tarball")
+        raise GlideinError(f"programs of {len(machines)} architectures in one tarball")
     machine = machines.pop()
     version, platform = condor_strings(blobs)
     return {

@@ -37,18 +37,14 @@ _RECIPE = 1
 _UNUSED_S = 90 * 86400
 
 
-class WheelsError(GlideinError):
-    """The wheels cannot be downloaded; the message states the reason."""
-
-
 def platforms(machine: str, libc: str) -> List[str]:
-    """Return pip's platform tags of wheels that run with a glibc, newest first. Raises WheelsError.
+    """Return pip's platform tags of wheels that run with a glibc, newest first. Raises GlideinError.
 
     machine: as `uname -m` prints it; libc: version of glibc such as "2.41", "" for another C library.
     """
     found = re.match(r"2\.(\d+)\Z", libc)
     if not found or int(found.group(1)) < _OLDEST_GLIBC:
-        raise WheelsError(f"the host's C library is {libc or 'not glibc'}; expected glibc 2.{_OLDEST_GLIBC} or later")
+        raise GlideinError(f"the host's C library is {libc or 'not glibc'}; expected glibc 2.{_OLDEST_GLIBC} or later")
     tags = [f"manylinux_2_{minor}_{machine}" for minor in range(int(found.group(1)), _OLDEST_GLIBC - 1, -1)]
     return [*tags, f"manylinux2014_{machine}", f"linux_{machine}"]
 
@@ -62,17 +58,17 @@ def read_requirements(text: str) -> List[str]:
 def applicable(requirements: Iterable[str], python: str) -> List[str]:
     """Return the requirements whose markers hold for a Python version, "3.13", without the markers.
 
-    pip would evaluate markers for the Python that runs it, which is the controller's. Raises WheelsError.
+    pip would evaluate markers for the Python that runs it, which is the controller's. Raises GlideinError.
     """
     if PACKAGING_ERROR:
-        raise WheelsError(f"the controller's Python lacks the package packaging ({PACKAGING_ERROR})")
+        raise GlideinError(f"the controller's Python lacks the package packaging ({PACKAGING_ERROR})")
     environment = {"python_version": python, "python_full_version": f"{python}.0"}
     found = []
     for text in requirements:
         try:
             requirement = Requirement(text)
         except InvalidRequirement as error:
-            raise WheelsError(f"requirement {text!r} is invalid: {error}") from error
+            raise GlideinError(f"requirement {text!r} is invalid: {error}") from error
         if requirement.marker is None or requirement.marker.evaluate(environment):
             requirement.marker = None
             found.append(str(requirement))
@@ -93,7 +89,7 @@ def directory_of(cache: str, *inputs: Any) -> str:
 
 
 def fetch(directory: str, argv_for: Callable[[str], List[str]], timeout_s: float) -> bool:
-    """Download wheels into a directory unless it exists; return whether it was made. Raises WheelsError, OSError.
+    """Download wheels into a directory unless it exists; return whether it was made. Raises GlideinError, OSError.
 
     argv_for: function of the directory to download to, see download_argv.
     """
@@ -131,11 +127,11 @@ def _download(argv: List[str], timeout_s: float) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise WheelsError(f"the controller's pip did not end within {timeout_s} s") from error
+        raise GlideinError(f"the controller's pip did not end within {timeout_s} s") from error
     if done.returncode:
         lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
         errors = [line for line in lines if "ERROR" in line] or lines
-        raise WheelsError(f"the controller's pip ended with {done.returncode}: {' '.join(errors[-2:])}")
+        raise GlideinError(f"the controller's pip ended with {done.returncode}: {' '.join(errors[-2:])}")
 
 
 @contextlib.contextmanager

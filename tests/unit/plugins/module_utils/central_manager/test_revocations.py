@@ -7,6 +7,7 @@ import hashlib
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager import revocations
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 
 NOW = 1_800_000_000
 MACHINE = "glidein_7@node"
@@ -53,7 +54,7 @@ def test_state_is_kept_privately_and_read_back(tmp_path):
 @pytest.mark.parametrize("text", ["", "[]", '{"sites": {"a": {}}}', '{"sites": {"a": {"before": "x"}}}'])
 def test_a_damaged_state_is_an_error_and_not_forgotten(tmp_path, text):
     (tmp_path / "revoked.json").write_text(text)
-    with pytest.raises(revocations.RevocationError, match="cannot be read"):
+    with pytest.raises(GlideinError, match="cannot be read"):
         revocations.read_state(str(tmp_path))
 
 
