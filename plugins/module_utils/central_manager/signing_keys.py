@@ -12,11 +12,9 @@ import json
 import os
 import re
 import secrets
-import shutil
 import tempfile
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor
 from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import (
     make_private_directory,
     write_atomically,
@@ -75,38 +73,32 @@ def ping_command():
     return ["condor_ping", "-type", "collector", "ADVERTISE_STARTD"]
 
 
-def with_token_only(directory):
-    """Return a Condor whose commands have the tokens in a directory as their only credential."""
-    settings = {
-        "SEC_TOKEN_DIRECTORY": directory,
-        "SEC_TOKEN_SYSTEM_DIRECTORY": directory,
-        "SEC_CLIENT_AUTHENTICATION_METHODS": "IDTOKENS",
-        # Otherwise root's commands make tokens of their own with the pool's keys.
-        "SEC_PASSWORD_DIRECTORY": os.path.join(directory, "none"),
-        "SEC_TOKEN_POOL_SIGNING_KEY_FILE": os.path.join(directory, "none", POOL),
-    }
-    environment = clean_environment(os.environ)
-    environment.update(("_CONDOR_" + name, value) for name, value in settings.items())
-    return Condor(Runner(environment))
-
-
-def check_key(mint_token, name, client=with_token_only):
+def check_key(mint_token, name):
     """Raise GlideinError if the collector refuses a token of a key.
 
-    mint_token(): a short-lived token of a site, signed with that key; client(directory): see with_token_only.
+    mint_token(): a short-lived token of a site, signed with that key.
     """
-    directory = tempfile.mkdtemp(prefix="glidein-key.")  # 0700
-    try:
-        write_atomically(os.path.join(directory, "token"), mint_token() + "\n")
-        client(directory).run(ping_command())
-    except CommandError as error:
-        said = excerpt(error.stderr) or excerpt(error.stdout) or str(error)
-        raise GlideinError(
-            f"the running collector refuses a token of the new signing key {name}: {said}. Nothing was changed. Is the "
-            "collector running, and is its SEC_PASSWORD_DIRECTORY the one of the configuration files?"
-        ) from None
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="glidein-key.") as directory:  # 0700
+        # With the token in the directory as the only credential.
+        settings = {
+            "SEC_TOKEN_DIRECTORY": directory,
+            "SEC_TOKEN_SYSTEM_DIRECTORY": directory,
+            "SEC_CLIENT_AUTHENTICATION_METHODS": "IDTOKENS",
+            # Otherwise root's commands make tokens of their own with the pool's keys.
+            "SEC_PASSWORD_DIRECTORY": os.path.join(directory, "none"),
+            "SEC_TOKEN_POOL_SIGNING_KEY_FILE": os.path.join(directory, "none", POOL),
+        }
+        environment = clean_environment(os.environ)
+        environment.update(("_CONDOR_" + name, value) for name, value in settings.items())
+        try:
+            write_atomically(os.path.join(directory, "token"), mint_token() + "\n")
+            Runner(environment).run(ping_command())
+        except CommandError as error:
+            said = excerpt(error.stderr) or excerpt(error.stdout) or str(error)
+            raise GlideinError(
+                f"the running collector refuses a token of the new signing key {name}: {said}. Nothing was changed. Is "
+                "the collector running, and is its SEC_PASSWORD_DIRECTORY the one of the configuration files?"
+            ) from None
 
 
 def rotate(directory, condor, check, check_mode=False, now=None):
