@@ -9,6 +9,7 @@ import os
 import re
 import select
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -49,17 +50,20 @@ def log_in(
     the text to send; notice: function that shows a text which needs no answer; directory: a private directory for the
     socket of the questions. Raises LoginError, and the exceptions of `answer`, after ssh has been stopped.
     """
-    folder = tempfile.TemporaryDirectory(prefix="ask-", dir=directory, ignore_cleanup_errors=True)
-    with folder as place, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        listener.bind(os.path.join(place, "s"))
-        listener.listen(4)
-        process = _start(argv, place)
-        try:
-            _converse(process, listener, place, conversation, answer, notice, timeout_s)
-        except BaseException:
-            _stop(process)
-            raise
-        output = _output(place)
+    place = tempfile.mkdtemp(prefix="ask-", dir=directory)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(os.path.join(place, "s"))
+            listener.listen(4)
+            process = _start(argv, place)
+            try:
+                _converse(process, listener, place, conversation, answer, notice, timeout_s)
+            except BaseException:
+                _stop(process)
+                raise
+            output = _output(place)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
     if process.returncode != 0:
         refused = conversation.has_answered and _REFUSED.search(output) is not None
         what = "an answer was not accepted" if refused else f"ssh ended with exit status {process.returncode}"
