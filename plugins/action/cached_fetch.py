@@ -7,7 +7,8 @@ import fcntl
 import os
 from typing import Any, Dict
 
-from ansible_collections.glidein.ops.plugins.module_utils.common.file_tree import FileTreeError, sha256_of
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.common.file_tree import sha256_of
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule
 
 
@@ -35,7 +36,7 @@ class ActionModule(ControllerActionModule):
                     result["changed"] = True
                 os.chmod(dest, 0o600)
         except OSError as error:
-            raise FileTreeError(f"{error.filename or dest} on the controller: {error.strerror}") from error
+            raise GlideinError(f"{error.filename or dest} on the controller: {error.strerror}") from error
         return result
 
     def _remedy(self, task_vars: Dict[str, Any]) -> str:
@@ -59,10 +60,10 @@ class ActionModule(ControllerActionModule):
         )
         fetched = action.run(task_vars=task_vars)
         if fetched.get("failed"):
-            raise FileTreeError(f"{options['src']} cannot be fetched: {fetched.get('msg')}")
+            raise GlideinError(f"{options['src']} cannot be fetched: {fetched.get('msg')}")
         if not _has(fresh, options["sha256"]):
             os.unlink(fresh)
-            raise FileTreeError(
+            raise GlideinError(
                 f"{options['src']} does not have the SHA-256 {options['sha256']} of the list of tarballs, or changed "
                 f"while it was fetched. {self._remedy(task_vars)}"
             )

@@ -25,10 +25,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
     ASK,
     TOTP,
-    Answer,
     Conversation,
     LoginError,
-    NoTerminalError,
     Prompt,
     Rule,
     without_secrets,
@@ -158,10 +156,9 @@ class ActionModule(ControllerActionModule):
     def _notify(self, lost: Optional[int], message: str) -> None:
         path, site = self.login.control_path, self.options["site"] or self.host
         notice = {"text": f"{site}: {message}", "site": site, "host": self.host, "login_needed_since": lost}
-        try:
-            record.notify(self.options["on_loss"], notice)
-        except record.NoticeError as error:
-            display.warning(f"{self.host}: {error}")
+        errors = record.notify(self.options["on_loss"], notice)
+        if errors:
+            display.warning(f"{self.host}: {errors}")
         else:
             record.write(path, record.notified(record.read(path), lost))
 
@@ -226,25 +223,27 @@ class ActionModule(ControllerActionModule):
 
     # -- answers ----------------------------------------------------------------------------------------------
 
-    def _answer(self, prompt: Prompt, decision: Answer, before: str) -> str:
-        if decision.answer == TOTP:
-            return codes.code(decision.secret, os.path.dirname(self.login.control_path))
-        if decision.answer != ASK:
-            return decision.secret
-        try:
-            return self._ask("\n".join(text for text in (before, str(prompt)) if text), decision.hidden)
-        except NoTerminalError as error:
-            raise LoginError(f"{prompt}: no stored answer, and {error}") from error
+    def _answer(self, prompt: Prompt, rule: Rule, before: str) -> str:
+        if rule.answer == TOTP:
+            return codes.code(rule.secret, os.path.dirname(self.login.control_path))
+        if rule.answer != ASK:
+            return rule.secret
+        text = "\n".join(text for text in (before, str(prompt)) if text)
+        no_terminal = f"{prompt}: no stored answer, and no terminal where a person could answer"
+        return self._ask(text, rule.hidden, no_terminal)
 
-    def _ask(self, text: str, hidden: bool) -> str:
-        """Return the answer that the person at the terminal types. Raises NoTerminalError, LoginError."""
+    def _ask(self, text: str, hidden: bool, no_terminal: str) -> str:
+        """Return the answer that the person at the terminal types. Raises LoginError.
+
+        no_terminal: the error if there is no terminal.
+        """
         seconds = LOGIN_TIMEOUT_S
         started = time.monotonic()
         hint = " (what you type is not shown)" if hidden else ""
         try:
             typed = display.prompt_until(f"[{self.host}]{hint}\n{text}", private=hidden, seconds=seconds)
         except AnsiblePromptNoninteractive:
-            raise NoTerminalError("no terminal where a person could answer") from None
+            raise LoginError(no_terminal) from None
         except AnsiblePromptInterrupt:
             raise LoginError("stopped by the person at the terminal") from None
         if time.monotonic() - started >= seconds:
@@ -260,13 +259,11 @@ class ActionModule(ControllerActionModule):
             f"The stored answers for {self.login} did not lead to a session at {utc(refused)}. Correct "
             "them first: the site counts each failed login. Press Enter to try again, Ctrl-C to stop."
         )
-        try:
-            self._ask(question, hidden=False)
-        except NoTerminalError as error:
-            raise LoginError(
-                f"No session to {self.login}: the stored answers did not lead to one at {utc(refused)}, and a schedule "
-                "does not send them again; correct them, and run glidein.ops.login at a terminal"
-            ) from error
+        no_terminal = (
+            f"No session to {self.login}: the stored answers did not lead to one at {utc(refused)}, and a schedule "
+            "does not send them again; correct them, and run glidein.ops.login at a terminal"
+        )
+        self._ask(question, hidden=False, no_terminal=no_terminal)
 
     def _notice(self, text: str) -> None:
         display.display(f"[{self.host}] {text}")

@@ -17,10 +17,6 @@ options:
   schedd:
     description: Name of its schedd, as C(condor_status -schedd) shows it. The default is this host's schedd.
     type: str
-  timeout:
-    description: Seconds after which a command is stopped.
-    type: int
-    default: 30
 """
 
 EXAMPLES = "\n# See playbooks/explain.yml\n"
@@ -39,6 +35,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.central_manager.job_an
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner, clean_environment
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, InputError, OutputError
 
+# Of a command.
+TIMEOUT_S = 30
 # The analysis of one job has a line for each condition of its Requirements.
 MAX_OUTPUT_BYTES = 2**20
 
@@ -59,11 +57,10 @@ def main():
         argument_spec={
             "job": {"type": "str", "required": True},
             "schedd": {"type": "str"},
-            "timeout": {"type": "int", "default": 30},
         },
         supports_check_mode=True,
     )
-    runner = Runner(clean_environment(os.environ), module.params["timeout"], MAX_OUTPUT_BYTES)
+    runner = Runner(clean_environment(os.environ), TIMEOUT_S, MAX_OUTPUT_BYTES)
     text, error = "", ""
     try:
         text = analyse(Condor(runner), module.params["job"], module.params["schedd"])

@@ -59,11 +59,12 @@ reason:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.controller import wheels
 
 
 def get(params, check_mode):
-    """Return (directory, whether it is new). Raises WheelsError or OSError."""
+    """Return (directory, whether it is new). Raises GlideinError or OSError."""
     requirements = list(params["requirements"])
     if params["requirements_file"]:
         with open(params["requirements_file"], encoding="utf-8") as handle:
@@ -96,7 +97,7 @@ def main():
     os.umask(0o077)  # the cache has other files of deployments, too: all of it is private
     try:
         directory, changed = get(module.params, module.check_mode)
-    except (wheels.WheelsError, OSError) as error:
+    except (GlideinError, OSError) as error:
         module.exit_json(changed=False, directory=None, reason=str(error))
     module.exit_json(changed=changed, directory=directory, reason="")
 

@@ -30,12 +30,9 @@ summary:
   elements: str
 """
 
-import os
-
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager.revocations import (
-    STATE_FILE,
     denied_sites,
     identity,
     read_state,
@@ -47,8 +44,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.errors import f
 
 def remove_glideins(params, check_mode, condor):
     """Remove what revoked sites have in the pool; return {site: report}. Raises GlideinError or OSError."""
-    path = os.path.join(params["directory"], STATE_FILE)
-    sites = read_state(path)
+    sites = read_state(params["directory"])
     denied = denied_sites(sites)
     domain = condor.required_setting("UID_DOMAIN") if denied else ""
     reports = {}
@@ -60,7 +56,7 @@ def remove_glideins(params, check_mode, condor):
             # Before the ads are removed: no other source names the machines on which its jobs run.
             sites[site]["machines"] = sorted(glideins.machines)
             if sites[site]["machines"] != known:
-                write_state(path, sites)
+                write_state(params["directory"], sites)
             glideins.act()
         reports[site] = glideins.report()
     return reports

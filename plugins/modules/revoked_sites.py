@@ -59,7 +59,6 @@ has_condor:
   type: bool
 """
 
-import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
@@ -98,12 +97,13 @@ def record(params, check_mode, condor, clock=time.time):
         has_condor = False
         if not check_mode:
             raise
-    path = os.path.join(params["directory"], STATE_FILE)
-    before = read_state(path)
+    directory = params["directory"]
+    path = f"{directory}/{STATE_FILE}"
+    before = read_state(directory)
     after = revised(before, set(params["sites"]), set(params["known_sites"]), int(clock()), issued)
-    changed = make_private_directory(params["directory"], check_mode) or after != before
+    changed = make_private_directory(directory, check_mode) or after != before
     if after != before and not check_mode:
-        write_state(path, after)
+        write_state(directory, after)
     return {
         "changed": changed,
         "sites": [

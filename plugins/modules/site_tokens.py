@@ -36,13 +36,11 @@ options:
     description: A token is renewed if it expires in less than this. It must be less than O(lifetime).
     type: str
     required: true
-  revocations:
-    description: Directory of the state of M(glidein.ops.revoked_sites). Tokens that it refuses are replaced.
+  state_directory:
+    description: Directory of the states of M(glidein.ops.revoked_sites), whose refused tokens are replaced, and of
+      M(glidein.ops.token_signing_key), without which the pool's own key signs.
     type: path
     required: true
-  signing_keys:
-    description: Directory of the state of M(glidein.ops.token_signing_key). Without a state, the pool's own key signs.
-    type: path
   replace:
     description: Replace valid tokens, too. Such a run always reports a change.
     type: bool
@@ -66,17 +64,12 @@ issued:
   type: dict
 """
 
-import os
 import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor
-from ansible_collections.glidein.ops.plugins.module_utils.central_manager.revocations import (
-    STATE_FILE,
-    read_state,
-    refused_until,
-)
-from ansible_collections.glidein.ops.plugins.module_utils.central_manager.signing_keys import POOL, read_keys
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.revocations import read_state
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.signing_keys import read_keys
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager.site_tokens import (
     Mint,
     TokenError,
@@ -111,10 +104,9 @@ def checked(params):
 def run(params, check_mode, condor, clock=time.time):
     """Mint, renew and remove tokens; return the result. Raises GlideinError or OSError."""
     lifetime, renew_before = checked(params)
-    revoked = refused_until(read_state(os.path.join(params["revocations"], STATE_FILE)))
-    keys = params["signing_keys"]
+    revoked = {site: state["before"] for site, state in read_state(params["state_directory"]).items()}
     try:
-        mint = Mint(condor, clock, read_keys(keys)["current"] if keys else POOL, params["kind"])
+        mint = Mint(condor, clock, read_keys(params["state_directory"])["current"], params["kind"])
     except (CommandError, TokenError) as error:
         if not check_mode:
             raise
@@ -134,8 +126,7 @@ def main():
             "sites": {"type": "list", "elements": "str", "required": True},
             "lifetime": {"type": "str", "required": True},
             "renew_before": {"type": "str", "required": True},
-            "revocations": {"type": "path", "required": True},
-            "signing_keys": {"type": "path"},
+            "state_directory": {"type": "path", "required": True},
             "replace": {"type": "bool", "default": False},
             "purge": {"type": "bool", "default": True},
         },

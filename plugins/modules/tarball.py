@@ -110,8 +110,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.central_manager.gatewa
     upstream_gateway_items,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager.htcondor_files import (
-    UpstreamArchive,
     installed_items,
+    unpacked_archive,
     upstream_items,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager.tarballs import (
@@ -186,7 +186,7 @@ def build(params, check_mode, condor):
         return {"changed": True, "platforms": [], "built": [], "published": [], "reason": "; ".join(problems)}
     with contextlib.ExitStack() as stack:
         roots = {
-            name: stack.enter_context(UpstreamArchive(archive[0])) if archive else None
+            name: stack.enter_context(unpacked_archive(archive[0])) if archive else None
             for name, archive in archives.items()
         }
         sources = {name: items_of(params["kind"], root, condor) for name, root in roots.items()}

@@ -41,7 +41,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.central_manager.signin
     NO_KEYS,
     check_key,
     finish,
-    remove,
     rotate,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager.site_tokens import Mint
@@ -60,7 +59,7 @@ def run(params, check_mode, condor, clock=time.time):
         return finish(directory, condor, check_mode)
     if params["state"] == "absent":
         try:
-            return remove(directory, condor, check_mode)
+            return finish(directory, condor, check_mode, everything=True)
         except NotInstalledError:  # so there is no key
             return dict(NO_KEYS), dict(NO_KEYS), []
     if not is_name(site):

@@ -33,7 +33,7 @@ class Condor:
         Raises CommandError.
         """
         try:
-            text = self.run(setting_command(name, daemon)).strip()
+            text = self.run(["condor_config_val"] + (["-" + daemon] if daemon else []) + [name]).strip()
         except CommandError as error:
             if error.rc == 1 and error.stderr.startswith(_UNDEFINED):
                 return None
@@ -52,11 +52,6 @@ class Condor:
         if not value:
             raise OutputError(f"HTCondor's configuration has no {name}: `condor_config_val {name}` prints nothing.")
         return value
-
-
-def setting_command(name, daemon=None):
-    """Return the argument list that prints the value of a configuration setting."""
-    return ["condor_config_val"] + (["-" + daemon] if daemon else []) + [name]
 
 
 def words(value):

@@ -16,22 +16,18 @@ MACHINES = {3: "i386", 21: "ppc64le", 22: "s390x", 62: "x86_64", 183: "aarch64",
 Elf = namedtuple("Elf", "machine needed search")
 
 
-class ElfError(GlideinError):
-    """An ELF file is damaged."""
-
-
 def read_elf(data):
     """Return machine, DT_NEEDED and DT_RUNPATH/DT_RPATH of a little- or big-endian 64-bit ELF file, as Elf.
 
     Source: System V ABI, chapters 4 and 5. Returns None if `data` (bytes) is no such file; a file without a dynamic
-    section needs nothing. Raises ElfError if the file is truncated.
+    section needs nothing. Raises GlideinError if the file is truncated.
     """
     if data[:4] != b"\x7fELF" or data[4:5] != b"\x02":
         return None
     try:
         return _read(data)
     except (struct.error, ValueError) as error:
-        raise ElfError(f"truncated ELF file of {len(data)} bytes: {error}") from error
+        raise GlideinError(f"truncated ELF file of {len(data)} bytes: {error}") from error
 
 
 def _read(data):
@@ -55,7 +51,7 @@ def _file_offset(loads, address):
     for vaddr, offset, size in loads:
         if vaddr <= address < vaddr + size:
             return address - vaddr + offset
-    raise ElfError("ELF file with a string table outside its segments")
+    raise GlideinError("ELF file with a string table outside its segments")
 
 
 def _string_at(data, offset):
@@ -75,7 +71,7 @@ def with_library_path(data, search):
 
     The path is written as DT_RPATH, which the dynamic loader also applies to the libraries that a program loads, and
     which takes precedence over LD_LIBRARY_PATH. The string table is copied to a new segment at the end of the file, in
-    place of the last note segment. Raises ElfError if the file has no dynamic section or no room for an entry.
+    place of the last note segment. Raises GlideinError if the file has no dynamic section or no room for an entry.
     """
     order = "<" if data[5:6] == b"\x01" else ">"
     table, _flags, _size, entry_size, count = struct.unpack_from(order + "QxxxxxxxxIHHH", data, 32)
@@ -88,7 +84,9 @@ def with_library_path(data, search):
     notes = [at for at in headers if segments[at][0] == 4 and at > last_load]
     dynamic = [segment for segment in segments.values() if segment[0] == 2]
     if not notes or not dynamic:
-        raise ElfError(f"ELF file without {'a dynamic section' if not dynamic else 'a note segment after the others'}")
+        raise GlideinError(
+            f"ELF file without {'a dynamic section' if not dynamic else 'a note segment after the others'}"
+        )
     start, size = dynamic[0][2], dynamic[0][5]
     places = list(range(start, start + size, 16))
     tags = [struct.unpack_from(order + "qQ", data, at) for at in places]
@@ -103,7 +101,7 @@ def with_library_path(data, search):
     offset = -(-len(data) // page) * page
     entries = kept + [(5, address), (10, len(strings)), (15, values[10])]
     if len(entries) >= len(tags):
-        raise ElfError("ELF file without room for a library search path in its dynamic section")
+        raise GlideinError("ELF file without room for a library search path in its dynamic section")
     changed = bytearray(data.ljust(offset, b"\0") + strings)
     for at, (tag, value) in zip(places, entries + [(0, 0)] * (len(tags) - len(entries))):
         struct.pack_into(order + "qQ", changed, at, tag, value)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager.elf import read_elf, with_library_path
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager.htcondor_files import (
-    HTCondorFilesError,
     Item,
     installed_items,
     upstream_items,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 
 # Destination in the tarball: whether it is required. condor_token_create makes the tokens of the submitters.
 PROGRAMS = {
@@ -86,7 +86,7 @@ def upstream_gateway_items(root):
 
 
 def blahp_items(scripts, settings):
-    """Return {destination: Item} of blahp's scripts and settings, repaired. Raises HTCondorFilesError.
+    """Return {destination: Item} of blahp's scripts and settings, repaired. Raises GlideinError.
 
     scripts: possible directories (Paths) of the scripts; settings: of blah.config, and of blahp/ with the scripts that
     an administrator may change, to which the other directory has links.
@@ -96,7 +96,7 @@ def blahp_items(scripts, settings):
     if directory is None or config is None:
         places = ", ".join(map(str, scripts if directory is None else settings))
         what = "scripts" if directory is None else "blah.config"
-        raise HTCondorFilesError(f"{what} of blahp not found in {places}: is the package blahp installed?")
+        raise GlideinError(f"{what} of blahp not found in {places}: is the package blahp installed?")
     items = {BLAH_CONFIG: Item(config.read_bytes(), 0o644)}
     for path in sorted(directory.iterdir()):
         real = path

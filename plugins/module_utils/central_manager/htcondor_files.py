@@ -8,9 +8,9 @@ own dynamic loader. The libraries are found by reading the ELF files, not by `ld
 optimised for this machine's processor, and cannot read another architecture's files.
 """
 
+import contextlib
 import os
 import re
-import shutil
 import tarfile
 import tempfile
 from collections import namedtuple
@@ -45,10 +45,6 @@ GLIBC = re.compile(
 
 # One file of the tarball. source: Path to read, or bytes; mode: permission bits.
 Item = namedtuple("Item", "source mode")
-
-
-class HTCondorFilesError(GlideinError):
-    """The files of an HTCondor are incomplete."""
 
 
 def library_closure(programs, find):
@@ -104,7 +100,7 @@ def parse_ldconfig(text):
 def locate_programs(directories, programs=None):
     """Return {destination: Path} of programs. directories: {"bin": [Path], "sbin": ..., "libexec": ...}.
 
-    programs: {destination: whether it is required}, by default PROGRAMS. Raises HTCondorFilesError that names a missing
+    programs: {destination: whether it is required}, by default PROGRAMS. Raises GlideinError that names a missing
     required program.
     """
     found = {}
@@ -115,7 +111,7 @@ def locate_programs(directories, programs=None):
             found[destination] = path.resolve()
         elif required:
             places = ", ".join(str(d) for d in directories[kind])
-            raise HTCondorFilesError(f"{name} is not in {places}: is that part of HTCondor installed?")
+            raise GlideinError(f"{name} is not in {places}: is that part of HTCondor installed?")
     return found
 
 
@@ -129,7 +125,7 @@ def installed_items(condor, wanted=None):
     cache = parse_ldconfig(condor.run(["/sbin/ldconfig", "-p"]))
     libraries, missing = library_closure(programs, finder([lib], cache))
     if missing:
-        raise HTCondorFilesError(f"libraries not found on this machine: {', '.join(missing)}")
+        raise GlideinError(f"libraries not found on this machine: {', '.join(missing)}")
     return _items(programs, libraries)
 
 
@@ -155,33 +151,20 @@ def _items(programs, libraries):
     return items
 
 
-class UpstreamArchive:
-    """An upstream tarball, unpacked as long as the context lasts."""
+@contextlib.contextmanager
+def unpacked_archive(path):
+    """Unpack an upstream tarball as long as the context lasts; return the Path of the directory in it that has sbin/.
 
-    def __init__(self, path):
-        self._path = path
-        self._directory = None
-
-    def __enter__(self):
-        """Return the Path of the directory in it that has sbin/. Raises HTCondorFilesError."""
-        self._directory = tempfile.mkdtemp(prefix="glidein-tarball.")
+    Raises GlideinError.
+    """
+    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+    with tempfile.TemporaryDirectory(prefix="glidein-tarball.") as target:
         try:
-            return self._unpacked(Path(self._directory))
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *failure):
-        shutil.rmtree(self._directory, ignore_errors=True)
-
-    def _unpacked(self, target):
-        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-        try:
-            with tarfile.open(os.fspath(self._path)) as tar:
-                tar.extractall(str(target), **safely)  # noqa: S202 - its sha256 was compared with the operator's
+            with tarfile.open(os.fspath(path)) as tar:
+                tar.extractall(target, **safely)  # noqa: S202 - its sha256 was compared with the operator's
         except (tarfile.TarError, EOFError, OSError) as error:
-            raise HTCondorFilesError(f"{self._path} cannot be unpacked: {error}") from error
-        found = sorted(target.glob("sbin")) + sorted(target.glob("*/sbin")) + sorted(target.glob("*/usr/sbin"))
+            raise GlideinError(f"{path} cannot be unpacked: {error}") from error
+        found = [sbin for pattern in ("sbin", "*/sbin", "*/usr/sbin") for sbin in sorted(Path(target).glob(pattern))]
         if not found:
-            raise HTCondorFilesError(f"{self._path} has no sbin directory: it is not an HTCondor tarball.")
-        return found[0].parent
+            raise GlideinError(f"{path} has no sbin directory: it is not an HTCondor tarball.")
+        yield found[0].parent

@@ -5,17 +5,14 @@
 
 import hashlib
 import json
+import os
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
 
-# Below the directory of the state.
+# In the directory of the state, with which functions are called.
 STATE_FILE = "revoked.json"
-
-
-class RevocationError(GlideinError):
-    """The state file is damaged."""
 
 
 def revised(sites, revoked, known, now, issued=None):
@@ -44,8 +41,9 @@ def revised(sites, revoked, known, now, issued=None):
     return following
 
 
-def read_state(path):
-    """Return the sites in the state file; {} before there is one. Raises RevocationError if it is damaged."""
+def read_state(directory):
+    """Return the sites in the state file; {} before there is one. Raises GlideinError if it is damaged."""
+    path = os.path.join(directory, STATE_FILE)
     try:
         with open(path, encoding="utf-8") as handle:
             sites = json.load(handle)["sites"]
@@ -60,19 +58,14 @@ def read_state(path):
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RevocationError(
+        raise GlideinError(
             f"{path} cannot be read ({error}). It has the tokens that the pool refuses: restore it from a backup."
         ) from error
 
 
-def write_state(path, sites):
+def write_state(directory, sites):
     """Replace the state file (0600) in one step."""
-    write_atomically(path, json.dumps({"sites": sites}, indent=1, sort_keys=True))
-
-
-def refused_until(sites):
-    """Return {site: epoch seconds until which its tokens are refused}."""
-    return {site: state["before"] for site, state in sites.items()}
+    write_atomically(os.path.join(directory, STATE_FILE), json.dumps({"sites": sites}, indent=1, sort_keys=True))
 
 
 def denied_sites(sites):

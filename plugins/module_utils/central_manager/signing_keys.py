@@ -7,15 +7,14 @@ HTCondor accepts tokens of every key in SEC_PASSWORD_DIRECTORY. A token names it
 at each authentication. So tokens of two keys are valid at the same time, and a key is withdrawn by removing its file.
 """
 
+import contextlib
 import json
 import os
 import re
 import secrets
-import shutil
 import tempfile
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor
 from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import (
     make_private_directory,
     write_atomically,
@@ -31,12 +30,8 @@ NO_KEYS = {"current": POOL, "previous": None}
 _OWN = re.compile(r"^glidein-ops-\d{8}T\d{6}Z\Z")
 
 
-class SigningKeyError(GlideinError):
-    """The state of the signing keys is damaged, or the collector refuses a new key; the text holds no secret."""
-
-
 def read_keys(directory):
-    """Return {"current": name, "previous": name or None} of a state directory. Raises SigningKeyError."""
+    """Return {"current": name, "previous": name or None} of a state directory. Raises GlideinError."""
     path = os.path.join(directory, STATE_FILE)
     try:
         with open(path, encoding="utf-8") as handle:
@@ -45,12 +40,10 @@ def read_keys(directory):
     except FileNotFoundError:
         return dict(NO_KEYS)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise SigningKeyError(f"{path} cannot be read ({error!r}). It names the signing key: restore it.") from error
+        raise GlideinError(f"{path} cannot be read ({error!r}). It names the signing key: restore it.") from error
     for name in keys.values():
         if name is not None and name != POOL and not (isinstance(name, str) and _OWN.match(name)):
-            raise SigningKeyError(
-                f"{path}: {name!r} is invalid; expected {POOL} or glidein-ops-DATE. Restore the file."
-            )
+            raise GlideinError(f"{path}: {name!r} is invalid; expected {POOL} or glidein-ops-DATE. Restore the file.")
     return keys
 
 
@@ -80,38 +73,32 @@ def ping_command():
     return ["condor_ping", "-type", "collector", "ADVERTISE_STARTD"]
 
 
-def with_token_only(directory):
-    """Return a Condor whose commands have the tokens in a directory as their only credential."""
-    settings = {
-        "SEC_TOKEN_DIRECTORY": directory,
-        "SEC_TOKEN_SYSTEM_DIRECTORY": directory,
-        "SEC_CLIENT_AUTHENTICATION_METHODS": "IDTOKENS",
-        # Otherwise root's commands make tokens of their own with the pool's keys.
-        "SEC_PASSWORD_DIRECTORY": os.path.join(directory, "none"),
-        "SEC_TOKEN_POOL_SIGNING_KEY_FILE": os.path.join(directory, "none", POOL),
-    }
-    environment = clean_environment(os.environ)
-    environment.update(("_CONDOR_" + name, value) for name, value in settings.items())
-    return Condor(Runner(environment))
+def check_key(mint_token, name):
+    """Raise GlideinError if the collector refuses a token of a key.
 
-
-def check_key(mint_token, name, client=with_token_only):
-    """Raise SigningKeyError if the collector refuses a token of a key.
-
-    mint_token(): a short-lived token of a site, signed with that key; client(directory): see with_token_only.
+    mint_token(): a short-lived token of a site, signed with that key.
     """
-    directory = tempfile.mkdtemp(prefix="glidein-key.")  # 0700
-    try:
-        write_atomically(os.path.join(directory, "token"), mint_token() + "\n")
-        client(directory).run(ping_command())
-    except CommandError as error:
-        said = excerpt(error.stderr) or excerpt(error.stdout) or str(error)
-        raise SigningKeyError(
-            f"the running collector refuses a token of the new signing key {name}: {said}. Nothing was changed. Is the "
-            "collector running, and is its SEC_PASSWORD_DIRECTORY the one of the configuration files?"
-        ) from None
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="glidein-key.") as directory:  # 0700
+        # With the token in the directory as the only credential.
+        settings = {
+            "SEC_TOKEN_DIRECTORY": directory,
+            "SEC_TOKEN_SYSTEM_DIRECTORY": directory,
+            "SEC_CLIENT_AUTHENTICATION_METHODS": "IDTOKENS",
+            # Otherwise root's commands make tokens of their own with the pool's keys.
+            "SEC_PASSWORD_DIRECTORY": os.path.join(directory, "none"),
+            "SEC_TOKEN_POOL_SIGNING_KEY_FILE": os.path.join(directory, "none", POOL),
+        }
+        environment = clean_environment(os.environ)
+        environment.update(("_CONDOR_" + name, value) for name, value in settings.items())
+        try:
+            write_atomically(os.path.join(directory, "token"), mint_token() + "\n")
+            Runner(environment).run(ping_command())
+        except CommandError as error:
+            said = excerpt(error.stderr) or excerpt(error.stdout) or str(error)
+            raise GlideinError(
+                f"the running collector refuses a token of the new signing key {name}: {said}. Nothing was changed. Is "
+                "the collector running, and is its SEC_PASSWORD_DIRECTORY the one of the configuration files?"
+            ) from None
 
 
 def rotate(directory, condor, check, check_mode=False, now=None):
@@ -140,33 +127,24 @@ def rotate(directory, condor, check, check_mode=False, now=None):
     return before, after
 
 
-def finish(directory, condor, check_mode=False):
+def finish(directory, condor, check_mode=False, everything=False):
     """Remove all keys of the collection but the current one; return (keys before, keys after, names of removed keys).
 
-    The pool's own key is never removed. Raises GlideinError or OSError.
+    everything: whether the current one and the state are removed, too. The pool's own key is never removed. Raises
+    GlideinError or OSError.
     """
     before = read_keys(directory)
-    after = dict(before, previous=None)
-    removed = [name for name in own_keys(condor) if name != before["current"]]
+    after = dict(NO_KEYS) if everything else dict(before, previous=None)
+    removed = [name for name in own_keys(condor) if name != after["current"]]
     if not check_mode:
         for name in removed:
             os.unlink(key_path(condor, name))
-        if after != before:
+        if everything:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(directory, STATE_FILE))
+        elif after != before:
             _write(directory, after)
     return before, after, removed
-
-
-def remove(directory, condor, check_mode=False):
-    """Remove all keys of the collection and the state; return as finish does. Raises GlideinError or OSError."""
-    path = os.path.join(directory, STATE_FILE)
-    before = read_keys(directory) if os.path.exists(path) else dict(NO_KEYS)
-    removed = own_keys(condor)
-    if not check_mode:
-        for name in removed:
-            os.unlink(key_path(condor, name))
-        if os.path.exists(path):
-            os.unlink(path)
-    return before, dict(NO_KEYS), removed
 
 
 def _write(directory, keys):

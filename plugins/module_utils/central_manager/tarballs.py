@@ -35,10 +35,6 @@ SOURCE_RULE = (
 )
 
 
-class TarballError(GlideinError):
-    """The files are not those of one HTCondor."""
-
-
 # --- Sources ---------------------------------------------------------------------------------------------------------
 
 
@@ -95,7 +91,7 @@ def condor_strings(blobs):
         match = re.search(rb"\$CondorPlatform: (\S+) \$", blob)
         platform = platform or (match and match.group(1).decode())
     if not version or not platform:
-        raise TarballError("no $CondorVersion$ and $CondorPlatform$ in the programs and libraries: is this HTCondor?")
+        raise GlideinError("no $CondorVersion$ and $CondorPlatform$ in the programs and libraries: is this HTCondor?")
     return version, platform
 
 
@@ -112,7 +108,7 @@ def manifest_of(items):
     blobs = [content(item) for _name, item in sorted(items.items())]
     machines = {elf.machine for elf in map(read_elf, blobs) if elf}
     if len(machines) != 1:
-        raise TarballError(f"programs of {len(machines)} architectures in one tarball")
+        raise GlideinError(f"programs of {len(machines)} architectures in one tarball")
     machine = machines.pop()
     version, platform = condor_strings(blobs)
     return {
@@ -189,7 +185,6 @@ class TarballDirectory:
         self.platforms = []
         self._files = {}
         self._tarballs = {}
-        self._before = self._listed()
         secret = {PASSWORD_MEMBER: Item(pool_password, 0o600)} if pool_password is not None else {}
         lists = {"tarballs.list": ""}
         for name, items in sorted(sources.items()):
@@ -261,30 +256,19 @@ class TarballDirectory:
         for path in self.leftover:
             path.unlink()
 
-    def _listed(self):
-        """Return {name: line for the diff} of the tarballs in the existing lists."""
-        found = {}
-        for path in sorted(self.path.glob("tarballs*.list")):
-            for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-                fields = line.split()
-                if len(fields) == 7:
-                    found[fields[6]] = _described(*fields)
-        return found
-
     def diff(self):
-        """Return {"before", "after"}: a line for each tarball that comes, goes or differs, and for each that is new."""
-        after = {}
-        for name in self._files:
-            if name.startswith("tarballs"):
-                for line in self._files[name].decode("utf-8").splitlines():
-                    fields = line.split()
-                    after[fields[6]] = _described(*fields)
-        names = sorted(name for name in set(self._before) | set(after) if self._before.get(name) != after.get(name))
-        rebuilt = [name for name in self.rebuilt if name not in names]
+        """Return {"before", "after"}: a line for each tarball that comes, goes, differs or is built again.
+
+        Call it before write().
+        """
+        lists = sorted(self.path.glob("tarballs*.list"))
+        before = _described(path.read_text(encoding="utf-8", errors="replace") for path in lists)
+        after = _described(text.decode("utf-8") for name, text in self._files.items() if name.endswith(".list"))
+        names = sorted(name for name in {**before, **after} if before.get(name) != after.get(name))
+        again = [f"{name}: built again\n" for name in self.rebuilt if name not in names]
         return {
-            "before": "".join(f"{self._before[name]}\n" for name in names if name in self._before),
-            "after": "".join(f"{after[name]}\n" for name in names if name in after)
-            + "".join(f"{name}: built again\n" for name in rebuilt),
+            "before": "".join(before.get(name, "") for name in names),
+            "after": "".join([after.get(name, "") for name in names] + again),
         }
 
     def publish(self, directory, check_mode=False):
@@ -306,10 +290,16 @@ class TarballDirectory:
         return changed
 
 
-def _described(name, arch, glibc, version, _platform, digest, file_name):
-    """Return a line for the diff. A digest over the pool password could confirm a guess: it is left out."""
-    shown = "" if file_name.endswith(PASSWORD_SUFFIX + ".tar.gz") else f", sha256 {digest[:12]}"
-    return f"{file_name}: {name}, HTCondor {version}, {arch}, glibc >= {glibc}{shown}"
+def _described(lists):
+    """Return {file name: line for the diff} of the tarballs in the texts of lists, see list_line."""
+    lines = {}
+    for fields in (line.split() for text in lists for line in text.splitlines()):
+        if len(fields) == 7:
+            name, arch, glibc, version, _platform, digest, file_name = fields
+            # A digest over the pool password could confirm a guess: it is left out.
+            shown = "" if file_name.endswith(PASSWORD_SUFFIX + ".tar.gz") else f", sha256 {digest[:12]}"
+            lines[file_name] = f"{file_name}: {name}, HTCondor {version}, {arch}, glibc >= {glibc}{shown}\n"
+    return lines
 
 
 def file_sha256(path):

@@ -30,10 +30,6 @@ _STAGING = ".incoming-"
 _STALE_S = 3600
 
 
-class FileTreeError(GlideinError):
-    """The files cannot be read, sent or installed."""
-
-
 def checked_name(name):
     """Return a relative path in its shortest form. Raises InputError when it leads out of the directory."""
     shortest = posixpath.normpath(name)
@@ -45,7 +41,7 @@ def checked_name(name):
 def collect(sources, file_mode):
     """Return {path: {"sha256", "mode", "src" or "content" and "diff"}} of the option `sources`. A later source wins.
 
-    Raises InputError for an invalid source, FileTreeError for a file that cannot be read.
+    Raises InputError for an invalid source, GlideinError for a file that cannot be read.
     """
     found = {}
     for source in sources:
@@ -110,7 +106,7 @@ def _readable_sha256(path):
     try:
         return sha256_of(path)
     except OSError as error:
-        raise FileTreeError(f"{path} on the controller cannot be read: {error.strerror}") from error
+        raise GlideinError(f"{path} on the controller cannot be read: {error.strerror}") from error
 
 
 def sha256_of(path):
@@ -138,7 +134,7 @@ def version_of(manifest, key):
 
 
 def write_archive(files, names, handle):
-    """Write the named files as a tar archive: equal files make equal bytes. Raises FileTreeError."""
+    """Write the named files as a tar archive: equal files make equal bytes. Raises GlideinError."""
     with tarfile.open(fileobj=handle, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name in sorted(names):
             info = tarfile.TarInfo(name)
@@ -152,7 +148,7 @@ def write_archive(files, names, handle):
                     info.size = os.fstat(source.fileno()).st_size
                     archive.addfile(info, source)
             except OSError as error:
-                raise FileTreeError(f"{item['src']} on the controller cannot be read: {error.strerror}") from error
+                raise GlideinError(f"{item['src']} on the controller cannot be read: {error.strerror}") from error
 
 
 class Tree:
@@ -186,10 +182,10 @@ class Tree:
         except OSError as error:
             if isinstance(error, NotADirectoryError):
                 return None
-            raise FileTreeError(f"{path} cannot be read: {error.strerror}") from error
+            raise GlideinError(f"{path} cannot be read: {error.strerror}") from error
 
     def content(self, name):
-        """Return the text of a file on the target, "" if there is no such file. Raises FileTreeError."""
+        """Return the text of a file on the target, "" if there is no such file. Raises GlideinError."""
         if self.present[name] is None:
             return ""
         path = os.path.join(self.path, name)
@@ -197,7 +193,7 @@ class Tree:
             with open(path, encoding="utf-8", errors="replace") as handle:
                 return handle.read()
         except OSError as error:
-            raise FileTreeError(f"{path} cannot be read: {error.strerror}") from error
+            raise GlideinError(f"{path} cannot be read: {error.strerror}") from error
 
     def missing(self):
         """Return the names of files that are missing or have other content, sorted."""
@@ -233,7 +229,7 @@ class Tree:
     def install(self, archive):
         """Make the tree as in the manifest. archive: open tar file with the missing files; empty if no file is missing.
 
-        A new tree gets its name when it is complete. Raises FileTreeError.
+        A new tree gets its name when it is complete. Raises GlideinError.
         """
         parent = os.path.dirname(self.path)
         try:
@@ -246,7 +242,7 @@ class Tree:
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
         except OSError as error:
-            raise FileTreeError(
+            raise GlideinError(
                 f"{error.filename or self.path} cannot be written: {error.strerror}. Check owner, mode and free space."
             ) from error
 
@@ -272,21 +268,21 @@ class Tree:
             os.chmod(path, self.directory_mode)
 
     def _unpack(self, archive, top):
-        """Write the missing files from the archive. Raises FileTreeError if one differs from the manifest."""
+        """Write the missing files from the archive. Raises GlideinError if one differs from the manifest."""
         missing = set(self.missing())
         if missing:
             try:
                 self._unpack_archive(archive, top, missing)
             except tarfile.TarError as error:
-                raise FileTreeError(f"the archive cannot be read: {error}") from error
+                raise GlideinError(f"the archive cannot be read: {error}") from error
         if missing:
-            raise FileTreeError(f"the archive lacks {', '.join(sorted(missing))}")
+            raise GlideinError(f"the archive lacks {', '.join(sorted(missing))}")
 
     def _unpack_archive(self, archive, top, missing):
         with tarfile.open(fileobj=archive, mode="r:") as members:
             for member in members:
                 if member.name not in missing or not member.isfile():
-                    raise FileTreeError(f"the archive has an unexpected member {member.name!r}")
+                    raise GlideinError(f"the archive has an unexpected member {member.name!r}")
                 path = os.path.join(top, member.name)
                 mode = int(self.manifest[member.name]["mode"], 8)
                 total = hashlib.sha256()
@@ -299,7 +295,7 @@ class Tree:
                     os.fsync(target.fileno())
                 os.chmod(path, mode)
                 if total.hexdigest() != self.manifest[member.name]["sha256"]:
-                    raise FileTreeError(
+                    raise GlideinError(
                         f"{member.name} changed while it was sent: its SHA-256 is {total.hexdigest()}, expected "
                         f"{self.manifest[member.name]['sha256']}. Run the deployment again."
                     )
@@ -338,13 +334,13 @@ def link_target(path):
 
 
 def replace_link(path, target):
-    """Make a symbolic link point to target, in one step. Raises FileTreeError."""
+    """Make a symbolic link point to target, in one step. Raises GlideinError."""
     folder = tempfile.mkdtemp(prefix=".link-", dir=os.path.dirname(path))
     try:
         fresh = os.path.join(folder, "link")
         os.symlink(target, fresh)
         os.replace(fresh, path)
     except OSError as error:
-        raise FileTreeError(f"{path} cannot become a link to {target}: {error.strerror}") from error
+        raise GlideinError(f"{path} cannot become a link to {target}: {error.strerror}") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -6,26 +6,23 @@
 The controller's pip asks the package index; the host needs neither an index nor a pip of its own.
 """
 
-import contextlib
 import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Callable, Iterable, Iterator, List, Optional
+from typing import Any, Callable, Iterable, List
 
-from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
-
-PACKAGING_ERROR: Optional[ImportError] = None
-try:
-    from packaging.requirements import InvalidRequirement, Requirement
-except ImportError as import_error:
-    PACKAGING_ERROR = import_error
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
+    CommandError,
+    CommandTimeoutError,
+    GlideinError,
+)
 
 # pip installs the others; typing-extensions is needed by Pythons that may be older than the one that downloads.
 ALWAYS = ("pip", "typing-extensions")
@@ -37,18 +34,14 @@ _RECIPE = 1
 _UNUSED_S = 90 * 86400
 
 
-class WheelsError(GlideinError):
-    """The wheels cannot be downloaded; the message states the reason."""
-
-
 def platforms(machine: str, libc: str) -> List[str]:
-    """Return pip's platform tags of wheels that run with a glibc, newest first. Raises WheelsError.
+    """Return pip's platform tags of wheels that run with a glibc, newest first. Raises GlideinError.
 
     machine: as `uname -m` prints it; libc: version of glibc such as "2.41", "" for another C library.
     """
     found = re.match(r"2\.(\d+)\Z", libc)
     if not found or int(found.group(1)) < _OLDEST_GLIBC:
-        raise WheelsError(f"the host's C library is {libc or 'not glibc'}; expected glibc 2.{_OLDEST_GLIBC} or later")
+        raise GlideinError(f"the host's C library is {libc or 'not glibc'}; expected glibc 2.{_OLDEST_GLIBC} or later")
     tags = [f"manylinux_2_{minor}_{machine}" for minor in range(int(found.group(1)), _OLDEST_GLIBC - 1, -1)]
     return [*tags, f"manylinux2014_{machine}", f"linux_{machine}"]
 
@@ -62,17 +55,18 @@ def read_requirements(text: str) -> List[str]:
 def applicable(requirements: Iterable[str], python: str) -> List[str]:
     """Return the requirements whose markers hold for a Python version, "3.13", without the markers.
 
-    pip would evaluate markers for the Python that runs it, which is the controller's. Raises WheelsError.
+    pip would evaluate markers for the Python that runs it, which is the controller's. Raises GlideinError.
     """
-    if PACKAGING_ERROR:
-        raise WheelsError(f"the controller's Python lacks the package packaging ({PACKAGING_ERROR})")
+    # Here, because only controllers have it: ansible-core needs it.
+    from packaging.requirements import InvalidRequirement, Requirement  # pylint: disable=import-outside-toplevel
+
     environment = {"python_version": python, "python_full_version": f"{python}.0"}
     found = []
     for text in requirements:
         try:
             requirement = Requirement(text)
         except InvalidRequirement as error:
-            raise WheelsError(f"requirement {text!r} is invalid: {error}") from error
+            raise GlideinError(f"requirement {text!r} is invalid: {error}") from error
         if requirement.marker is None or requirement.marker.evaluate(environment):
             requirement.marker = None
             found.append(str(requirement))
@@ -93,13 +87,15 @@ def directory_of(cache: str, *inputs: Any) -> str:
 
 
 def fetch(directory: str, argv_for: Callable[[str], List[str]], timeout_s: float) -> bool:
-    """Download wheels into a directory unless it exists; return whether it was made. Raises WheelsError, OSError.
+    """Download wheels into a directory unless it exists; return whether it was made. Raises GlideinError, OSError.
 
     argv_for: function of the directory to download to, see download_argv.
     """
     cache = os.path.dirname(directory)
     os.makedirs(cache, mode=0o700, exist_ok=True)
-    with _lock(f"{directory}.lock"):
+    # One run at a time downloads the same wheels: hosts of one kind need the same.
+    with open(f"{directory}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         if os.path.isdir(directory):
             os.utime(directory)
             return False
@@ -122,28 +118,13 @@ def fetch(directory: str, argv_for: Callable[[str], List[str]], timeout_s: float
 
 def _download(argv: List[str], timeout_s: float) -> None:
     try:
-        done = subprocess.run(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise WheelsError(f"the controller's pip did not end within {timeout_s} s") from error
-    if done.returncode:
-        lines = done.stdout.decode("utf-8", "replace").strip().splitlines()
+        Runner(dict(os.environ), timeout_s).run(argv)
+    except CommandTimeoutError as error:
+        raise GlideinError(f"the controller's pip did not end within {timeout_s} s") from error
+    except CommandError as error:
+        lines = f"{error.stdout}\n{error.stderr}".strip().splitlines()
         errors = [line for line in lines if "ERROR" in line] or lines
-        raise WheelsError(f"the controller's pip ended with {done.returncode}: {' '.join(errors[-2:])}")
-
-
-@contextlib.contextmanager
-def _lock(path: str) -> Iterator[None]:
-    """Let one run at a time download the same wheels: hosts of one kind need the same."""
-    with open(path, "w", encoding="utf-8") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+        raise GlideinError(f"the controller's pip ended with {error.rc}: {' '.join(errors[-2:])}") from error
 
 
 def _remove_unused(cache: str) -> None:

@@ -4,7 +4,7 @@
 """The proposed variables of a site, from the facts of its login node."""
 
 import re
-from typing import Any, Container, Dict, List, Optional, Set, Tuple, Union
+from typing import Any, Container, Dict, List, NamedTuple, Optional, Set, Tuple, Type, Union
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import scheduler_class
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import Scheduler
@@ -75,7 +75,10 @@ def propose(
     saw, which is kept for the entries that `nodes` has no report of (VariablesFile.measured); profile: of the machine.
     Its entries are proposed instead of one for each queue. Raises InputError if it is of another machine.
     """
-    site = _Site(facts, nodes or {}, existing, measured or {}, profile)
+    scheduler = facts["scheduler"] or (profile["scheduler"] if profile else None)
+    # Without a batch system, none of its settings is proposed.
+    batch_system = scheduler_class(scheduler) if scheduler else Scheduler
+    site = _Site(facts, nodes or {}, measured or {}, profile, batch_system, Proposal(existing))
     site.propose()
     return site.proposal
 
@@ -85,26 +88,15 @@ def _answered(node: Optional[Node]) -> bool:
     return bool(node and not node.get("error"))
 
 
-class _Site:
-    """The proposal for a site, and what it is made of: the arguments of propose."""
+class _Site(NamedTuple):
+    """The proposal for a site, and what it is made of: the arguments of propose, and its batch system."""
 
-    def __init__(
-        self,
-        facts: Facts,
-        nodes: Dict[str, Node],
-        existing: Container[str],
-        measured: Measured,
-        profile: Optional[Profile],
-    ) -> None:
-        self.facts = facts
-        self.nodes = nodes
-        self.measured = measured
-        self.profile = profile
-        self.proposal = Proposal(existing)
-        self.environment = facts["environment"]
-        scheduler = facts["scheduler"] or (profile["scheduler"] if profile else None)
-        # Without a batch system, none of its settings is proposed.
-        self.batch_system = scheduler_class(scheduler) if scheduler else Scheduler
+    facts: Facts
+    nodes: Dict[str, Node]
+    measured: Measured
+    profile: Optional[Profile]
+    batch_system: Type[Scheduler]
+    proposal: Proposal
 
     def propose(self) -> None:
         """Set all variables and questions of the proposal. Raises InputError."""
@@ -174,7 +166,7 @@ class _Site:
 
     def _environment(self) -> None:
         """Propose what the login node's environment shows, and record what the operator must know about it."""
-        proposal, environment = self.proposal, self.environment
+        proposal, environment = self.proposal, self.facts["environment"]
         proxies = environment["proxies"] or {}
         proxies = {name: value for name, value in sorted(proxies.items()) if _is_proxy(name, value)}
         if proxies:
@@ -238,7 +230,7 @@ class _Site:
         if self.profile and known:
             self.proposal.set(("glidein_scratch",), known["value"], source_text(self.profile, known["source"]))
             return
-        for item in self.environment["scratch"]:
+        for item in self.facts["environment"]["scratch"]:
             text = f"${{{item['variable']}:-/tmp}}"
             is_own = item["variable"] and item["variable"] not in ("TMPDIR", "HOME")
             if is_own and item["network"] is False and _is_scratch(text):
@@ -248,7 +240,7 @@ class _Site:
             return
         found = ", ".join(
             item["path"] + (f" (${item['variable']})" if item["variable"] else "")
-            for item in self.environment["scratch"]
+            for item in self.facts["environment"]["scratch"]
         )
         self.proposal.ask(
             ("glidein_scratch",),

@@ -23,10 +23,6 @@ _MARGIN_S = 2
 _AHEAD_MOST = 2
 
 
-class CodeError(GlideinError):
-    """No code is available now."""
-
-
 def generator(secret: str) -> "pyotp.TOTP":
     """Return pyotp's TOTP of a seed in base32 or as otpauth:// address. Raises InputError, which does not show it."""
     try:
@@ -44,12 +40,12 @@ def generator(secret: str) -> "pyotp.TOTP":
 def wait_and_step(now: float, interval: int, last: Optional[int]) -> Tuple[float, int]:
     """Return (seconds to wait, step) of the first unused time step whose code can arrive in time.
 
-    now: epoch seconds; last: the step whose code was used last, or None. Raises CodeError.
+    now: epoch seconds; last: the step whose code was used last, or None. Raises GlideinError.
     """
     step = int((now + _MARGIN_S) // interval)
     if last is not None and last >= step:
         if last - step >= _AHEAD_MOST:
-            raise CodeError(
+            raise GlideinError(
                 f"the last code was for a time {(last - step) * interval} s in the future; correct this host's clock"
             )
         step = last + 1
@@ -62,7 +58,7 @@ def code(
     """Return a code that no process has used before; wait up to one time step for it.
 
     directory: it has a file for each seed, named after the seed's hash, with the last used step. Raises InputError,
-    CodeError.
+    GlideinError.
     """
     totp = generator(secret)
     name = hashlib.sha256(b"glidein.ops totp\0" + totp.secret.encode()).hexdigest()[:16]

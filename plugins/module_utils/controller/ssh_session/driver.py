@@ -21,10 +21,10 @@ from typing import Any, Callable, List, Optional
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
-    Answer,
     Conversation,
     LoginError,
     Prompt,
+    Rule,
     last_output,
     printable,
 )
@@ -39,14 +39,14 @@ _REFUSED = re.compile(r"Permission denied(?: \([^()]*(?:keyboard-interactive|pas
 def log_in(
     argv: List[str],
     conversation: Conversation,
-    answer: Callable[[Prompt, Answer, str], str],
+    answer: Callable[[Prompt, Rule, str], str],
     notice: Callable[[str], Any],
     directory: str,
     timeout_s: float,
 ) -> None:
     """Run ssh until it has logged in.
 
-    conversation: decides about prompts; answer: function of (prompt, decision, earlier output of the site) that returns
+    conversation: decides about prompts; answer: function of (prompt, its rule, earlier output of the site) that returns
     the text to send; notice: function that shows a text which needs no answer; directory: a private directory for the
     socket of the questions. Raises LoginError, and the exceptions of `answer`, after ssh has been stopped.
     """
@@ -108,7 +108,7 @@ def _converse(
     listener: socket.socket,
     place: str,
     conversation: Conversation,
-    answer: Callable[[Prompt, Answer, str], str],
+    answer: Callable[[Prompt, Rule, str], str],
     notice: Callable[[str], Any],
     timeout_s: float,
 ) -> None:

@@ -31,10 +31,6 @@ class LoginError(GlideinError):
         super().__init__(message)
 
 
-class NoTerminalError(GlideinError):
-    """A prompt needs the answer of a person, but the playbook has no terminal."""
-
-
 class Prompt(NamedTuple):
     """A question of ssh. text: as ssh asked it; hint: "confirm", "none" (a notice, which has no answer) or ""."""
 
@@ -70,12 +66,17 @@ class Prompt(NamedTuple):
 
 
 class Rule:
-    """The rule for prompts that match: a person, a stored secret, or a code of a stored seed answers them."""
+    """The rule for prompts that match: a person, a stored secret, or a code of a stored seed answers them.
 
-    def __init__(self, match: Pattern[str], answer: str, secret: str = "") -> None:
+    answer: ASK, SECRET or TOTP; secret: the secret or seed of the last two; hidden: whether the terminal hides the
+    answer of a person.
+    """
+
+    def __init__(self, match: Pattern[str], answer: str, secret: str = "", hidden: bool = True) -> None:
         self.match = match
         self.answer = answer
         self.secret = secret
+        self.hidden = hidden
 
     @property
     def is_stored(self) -> bool:
@@ -99,16 +100,8 @@ class Rule:
         return cls(match, answer, secret)
 
 
-class Answer(NamedTuple):
-    """The answer to a prompt.
-
-    answer: ASK, SECRET or TOTP; secret: the secret or seed of the last two; hidden: whether the terminal hides the
-    answer of a person.
-    """
-
-    answer: str
-    secret: str = ""
-    hidden: bool = True
+_ASK_HIDDEN = Rule(re.compile(""), ASK)
+_ASK_SHOWN = Rule(re.compile(""), ASK, hidden=False)
 
 
 class Conversation:
@@ -123,20 +116,20 @@ class Conversation:
         self.rules = rules
         self.answered: List[Tuple[str, Rule]] = []
 
-    def decide(self, prompt: Prompt) -> Answer:
-        """Return the Answer to a prompt that needs one. Raises LoginError."""
+    def decide(self, prompt: Prompt) -> Rule:
+        """Return the Rule for a prompt that needs an answer. Raises LoginError."""
         if prompt.is_host_key:
-            return Answer(ASK, hidden=False)
+            return _ASK_SHOWN
         if prompt.wants_new_password:
             raise LoginError(f"the site requires a new password ({prompt}): set one with ssh, then log in again")
         matching = [rule for rule in self.rules if rule.match.search(prompt.text)]
         given = [rule for target, rule in self.answered if target == prompt.target and rule.is_stored]
-        rule = next((rule for rule in matching if rule not in given), None if matching else Rule(re.compile(""), ASK))
+        rule = next((rule for rule in matching if rule not in given), None if matching else _ASK_HIDDEN)
         # After PAM's conversation has failed, ssh tries the method "password" with the same password.
         if rule is None or (rule.is_stored and given and prompt.is_of_password_method):
             raise LoginError(f"{prompt} was asked again: the stored answer was not accepted", refused=True)
         self.answered.append((prompt.target, rule))
-        return Answer(rule.answer, rule.secret)
+        return rule
 
     @property
     def has_answered(self) -> bool:

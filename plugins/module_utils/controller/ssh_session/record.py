@@ -8,13 +8,12 @@ The record is a small JSON file beside the socket. If the file is lost, the time
 
 import json
 import os
-import tempfile
 from typing import Any, Dict, List, Optional
 
 from ansible.module_utils.urls import open_url
 from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner, excerpt
-from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, GlideinError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
 
 # Times in epoch seconds. told: whether a notification of the loss was sent; tried: when the last one was attempted;
 # refused: when stored answers did not lead to a session.
@@ -25,10 +24,6 @@ _NEW: Record = {"opened": None, "seen": None, "lost": None, "told": False, "trie
 NOTIFY_AGAIN_S = 600
 # The time limit of the hook, for which a cycle and all its sites wait.
 TIMEOUT_S = 5
-
-
-class NoticeError(GlideinError):
-    """The notification failed."""
 
 
 def path_of(control_path: str) -> str:
@@ -76,8 +71,8 @@ def notified(record: Record, since: Optional[int]) -> Record:
     return dict(record, told=True) if record["lost"] == since else record
 
 
-def notify(hook: Dict[str, Any], notice: Dict[str, Any]) -> None:
-    """Run the hook {"command": argument list, "url": address}, either or both. Raises NoticeError.
+def notify(hook: Dict[str, Any], notice: Dict[str, Any]) -> str:
+    """Run the hook {"command": argument list, "url": address}, either or both; return the errors.
 
     notice: {"text", "site", "host", "login_needed_since"}. The command reads the text from its standard input, as mail
     does, and finds the other values in GLIDEIN_* variables. Chat services show `text` of the JSON that is posted to the
@@ -88,20 +83,16 @@ def notify(hook: Dict[str, Any], notice: Dict[str, Any]) -> None:
         failures.append(_run(hook["command"], notice))
     if hook.get("url"):
         failures.append(_post(hook["url"], notice))
-    if any(failures):
-        raise NoticeError("; ".join(filter(None, failures)))
+    return "; ".join(filter(None, failures))
 
 
 def _run(argv: List[str], notice: Dict[str, Any]) -> Optional[str]:
     """Run the command; return its error."""
     environment = {f"GLIDEIN_{name.upper()}": str(value) for name, value in notice.items() if name != "text"}
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as text:
-        text.write(notice["text"] + "\n")
-        text.flush()
-        try:
-            Runner({**os.environ, **environment}, TIMEOUT_S).run(argv, stdin=text.name)
-        except CommandError as error:
-            return str(error)
+    try:
+        Runner({**os.environ, **environment}, TIMEOUT_S).run_with_input(argv, notice["text"] + "\n")
+    except CommandError as error:
+        return str(error)
     return None
 
 

@@ -49,7 +49,7 @@ def test_a_failure_is_a_result(analyse, tmp_path, monkeypatch):
     assert unknown["error"] == "The collector has no schedd gone: see `condor_status -schedd`."
     assert (unknown["conditions"], unknown["machines"]) == ([], None)
     shorten_limits(monkeypatch, tmp_path)
-    assert "gave no answer within 60 s" in analyse(hanging(tmp_path), timeout=60)["error"]
+    assert "gave no answer within 30 s" in analyse(hanging(tmp_path))["error"]
 
 
 def test_without_htcondor_the_error_names_the_command(tmp_path, monkeypatch):

@@ -76,7 +76,7 @@ def tokens(pool, check=False, **changes):
         "sites": ["a", "b"],
         "lifetime": "30d",
         "renew_before": "15d",
-        "revocations": str(pool / "dir"),
+        "state_directory": str(pool / "dir"),
     }
     return run_module(site_tokens.main, dict(options, **changes), check, diff=True)
 
@@ -156,9 +156,8 @@ def keys(pool, commands):
 
 
 def test_a_new_key_signs_new_tokens_until_the_old_one_is_removed(keys, pool):
-    signed = {"signing_keys": str(pool / "dir")}
     folder = pool / "passwords.d"
-    tokens(pool, **signed)
+    tokens(pool)
     check = keys("rotated", check=True)
     assert (check["changed"], check["previous"], [path.name for path in folder.iterdir()]) == (True, "POOL", ["POOL"])
     done = keys("rotated")
@@ -166,8 +165,8 @@ def test_a_new_key_signs_new_tokens_until_the_old_one_is_removed(keys, pool):
     assert (done["changed"], done["previous"]) == (True, "POOL")
     assert (mode(folder / first), mode(pool / "dir/signing-keys.json")) == (0o600, 0o600)
     assert (folder / first).read_text() not in json.dumps(done)
-    assert tokens(pool, **signed)["minted"] == dict.fromkeys("ab", "the signing key has changed")
-    assert tokens(pool, **signed)["changed"] is False
+    assert tokens(pool)["minted"] == dict.fromkeys("ab", "the signing key has changed")
+    assert tokens(pool)["changed"] is False
     # A second run, as after an interruption, does not create a third key.
     again = keys("rotated")
     assert (again["changed"], again["current"]) == (False, first)
@@ -201,13 +200,13 @@ def test_an_invalid_state_of_the_keys_is_an_error(keys, pool, state):
     (pool / "dir").mkdir()
     (pool / "dir/signing-keys.json").write_text(state)
     assert "signing-keys.json" in keys("rotated")["msg"]
-    assert "signing-keys.json" in tokens(pool, signing_keys=str(pool / "dir"))["msg"]
+    assert "signing-keys.json" in tokens(pool)["msg"]
 
 
 def test_a_missing_key_is_an_error_that_names_the_remedy(keys, pool):
     name = keys("rotated")["current"]
     (pool / "passwords.d" / name).unlink()
-    message = tokens(pool, signing_keys=str(pool / "dir"))["msg"]
+    message = tokens(pool)["msg"]
     assert f"{name} cannot be read" in message and "glidein.ops.deploy" in message
 
 

@@ -13,11 +13,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.central_manager import
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager import tarballs as tb
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager.elf import (
     Elf,
-    ElfError,
     read_elf,
     with_library_path,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.central_manager.htcondor_files import HTCondorFilesError, Item
+from ansible_collections.glidein.ops.plugins.module_utils.central_manager.htcondor_files import Item
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.tests.unit.support.elf import VERSION, elf
 
 
@@ -29,7 +29,7 @@ def test_a_library_path_replaces_the_former_one(runpath):
 
 def test_a_library_path_can_be_changed_only_once():
     changed = with_library_path(elf(["liba.so"]), "$ORIGIN")
-    with pytest.raises(ElfError, match="note segment"):
+    with pytest.raises(GlideinError, match="note segment"):
         with_library_path(changed, "$ORIGIN")
 
 
@@ -38,7 +38,7 @@ def test_a_library_path_can_be_changed_only_once():
     [(elf(["liba.so"], spare=1), "without room"), (elf(["liba.so"], note=7), "note segment")],
 )
 def test_a_file_without_room_for_a_library_path(data, message):
-    with pytest.raises(ElfError, match=message):
+    with pytest.raises(GlideinError, match=message):
         with_library_path(data, "$ORIGIN")
 
 
@@ -175,7 +175,7 @@ def test_the_same_files_give_the_same_tarball(release, tmp_path):
 def test_a_missing_part_is_named(release, missing, message):
     path = release / missing
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    with pytest.raises(HTCondorFilesError, match=message):
+    with pytest.raises(GlideinError, match=message):
         gf.upstream_gateway_items(release)
 
 

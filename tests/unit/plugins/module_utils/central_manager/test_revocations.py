@@ -7,6 +7,7 @@ import hashlib
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager import revocations
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 
 NOW = 1_800_000_000
 MACHINE = "glidein_7@node"
@@ -43,20 +44,18 @@ def test_tokens_older_than_the_current_one_are_withdrawn_and_the_site_stays_trus
 
 
 def test_state_is_kept_privately_and_read_back(tmp_path):
-    path = tmp_path / "revoked.json"
-    assert revocations.read_state(str(path)) == {}
-    revocations.write_state(str(path), {"a": site(5, True, [MACHINE])})
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert revocations.read_state(str(path)) == {"a": site(5, True, [MACHINE])}
+    assert revocations.read_state(str(tmp_path)) == {}
+    revocations.write_state(str(tmp_path), {"a": site(5, True, [MACHINE])})
+    assert (tmp_path / "revoked.json").stat().st_mode & 0o777 == 0o600
+    assert revocations.read_state(str(tmp_path)) == {"a": site(5, True, [MACHINE])}
     assert [each.name for each in tmp_path.iterdir()] == ["revoked.json"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"sites": {"a": {}}}', '{"sites": {"a": {"before": "x"}}}'])
 def test_a_damaged_state_is_an_error_and_not_forgotten(tmp_path, text):
-    path = tmp_path / "revoked.json"
-    path.write_text(text)
-    with pytest.raises(revocations.RevocationError, match="cannot be read"):
-        revocations.read_state(str(path))
+    (tmp_path / "revoked.json").write_text(text)
+    with pytest.raises(GlideinError, match="cannot be read"):
+        revocations.read_state(str(tmp_path))
 
 
 def test_the_digest_is_that_of_existing_configurations():
@@ -78,7 +77,5 @@ def test_the_diff_has_the_sites_that_differ():
     }
 
 
-def test_each_state_is_interpreted():
-    sites = {"a": site(5, False), "b": site(6, True)}
-    assert revocations.refused_until(sites) == {"a": 5, "b": 6}
-    assert revocations.denied_sites(sites) == ["b"]
+def test_sites_that_are_refused_altogether_are_listed():
+    assert revocations.denied_sites({"a": site(5, False), "b": site(6, True)}) == ["b"]

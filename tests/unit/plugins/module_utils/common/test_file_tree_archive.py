@@ -8,9 +8,8 @@ import tarfile
 import time
 
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError, InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.file_tree import (
-    FileTreeError,
     Tree,
     collect,
     manifest_of,
@@ -118,7 +117,7 @@ def test_a_new_tree_appears_whole(folder, tmp_path):
 
 def test_a_tree_that_cannot_be_completed_does_not_appear(folder, tmp_path):
     files = collect([source(folder)], "0600")
-    with pytest.raises(FileTreeError, match="lacks lib/b"):
+    with pytest.raises(GlideinError, match="lacks lib/b"):
         tree(tmp_path / "v", files).install(archive(files, ["a"]))
     assert not (tmp_path / "v").exists()
     assert [name for name in names(tmp_path) if name.startswith(".incoming")] == []
@@ -153,7 +152,7 @@ def test_a_file_that_changed_on_its_way_is_refused(folder, tmp_path):
     files = collect([source(folder)], "0600")
     target = tree(tmp_path / "v", files)
     (folder / "a").write_text("other\n")
-    with pytest.raises(FileTreeError, match="a changed while it was sent"):
+    with pytest.raises(GlideinError, match="a changed while it was sent"):
         target.install(archive(files))
     assert not (tmp_path / "v").exists()
 
@@ -164,7 +163,7 @@ def test_an_archive_with_an_unexpected_member_is_refused(folder, tmp_path, name)
     with tarfile.open(fileobj=handle, mode="w") as evil:
         evil.addfile(tarfile.TarInfo(name))
     handle.seek(0)
-    with pytest.raises(FileTreeError, match="unexpected member"):
+    with pytest.raises(GlideinError, match="unexpected member"):
         tree(tmp_path / "v", collect([source(folder)], "0600")).install(handle)
 
 

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.controller import wheels
 
 pytest.importorskip("packaging", reason="the controller's Python has packaging, which ansible-core needs")
@@ -32,7 +33,7 @@ def test_newer_tags_come_first_and_no_tag_is_newer_than_the_host():
 
 @pytest.mark.parametrize("libc", ["", "2.12", "1.2.4"])
 def test_a_host_without_a_recent_glibc_is_refused(libc):
-    with pytest.raises(wheels.WheelsError, match="expected glibc 2.17"):
+    with pytest.raises(GlideinError, match="expected glibc 2.17"):
         wheels.platforms("x86_64", libc)
 
 
@@ -65,7 +66,7 @@ def test_wheels_are_private_regardless_of_their_mode_in_the_index(tmp_path):
 def test_a_failed_download_leaves_nothing_and_gives_the_reason(tmp_path):
     directory = wheels.directory_of(str(tmp_path), ["a==1"])
     failing = fake_pip("print('ERROR: No matching distribution found for a==1'); raise SystemExit(1)")
-    with pytest.raises(wheels.WheelsError, match="ended with 1: ERROR: No matching distribution"):
+    with pytest.raises(GlideinError, match="ended with 1: ERROR: No matching distribution"):
         wheels.fetch(directory, failing, 60)
     assert [each.name for each in tmp_path.iterdir() if each.suffix != ".lock"] == []
 
