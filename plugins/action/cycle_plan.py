@@ -41,7 +41,7 @@ class ActionModule(ControllerActionModule):
         demand = cycle.read_demand(variables, sites, tokens)
         plan, lease, orders = cycle.Plan(), cycle.Lease(), {}
         if not demand.error:
-            plan = cycle.plan_sites(variables, sites, demand.demand, demand.supply)
+            plan = cycle.plan_sites(variables, sites, demand)
         if not demand.error and not plan.error:
             plan, lease = cycle.lease_jobs(variables, plan, {} if self._task.check_mode else tokens)
             orders = cycle.orders(sites, plan.items, demand.supply)
@@ -55,11 +55,8 @@ class ActionModule(ControllerActionModule):
     def _shown(self, hostvars: Any, variables: Any, sites: Dict[str, Any], tokens: Dict[str, str]) -> Dict[str, Any]:
         """Return the plan of the next cycle with the lines and the data of the playbook status."""
         demand = cycle.read_demand(variables, sites, tokens)
-        if demand.error:
-            # The queues can still be shown.
-            plan = cycle.plan_sites(variables, sites, {"groups": []}, {"entries": []})
-        else:
-            plan = cycle.plan_sites(variables, sites, demand.demand, demand.supply)
+        # The queues are shown without a demand, too.
+        plan = cycle.plan_sites(variables, sites, demand)
         if plan.error:
             raise InputError(plan.error)
         warn = self._display.warning
@@ -76,8 +73,8 @@ class ActionModule(ControllerActionModule):
         job = cycle.read_job(variables, tokens, name)
         demand, plan = cycle.read_demand(variables, sites, tokens), cycle.Plan()
         if job["state"] in WAITING and job["group"] is not None and not demand.error:
-            wanted = with_job(demand.demand, job)
-            plan = cycle.plan_sites(variables, sites, wanted, demand.supply, job["group"]["id"])
+            wanted = demand._replace(demand=with_job(demand.demand, job))
+            plan = cycle.plan_sites(variables, sites, wanted, job["group"]["id"])
         if plan.error:
             raise InputError(plan.error)
         return {"job": job, "demand": demand, "plan": plan}

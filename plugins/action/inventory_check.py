@@ -5,17 +5,13 @@
 
 from typing import Any, Dict, List, Optional
 
-from ansible.errors import AnsibleError
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import credential_expires
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_check import (
     hosts_without_token,
     inventory_errors,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
-    checked,
-    why_unreadable,
-)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import checked
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 from ansible_collections.glidein.ops.plugins.plugin_utils.controller_action import ControllerActionModule, TaskVariables
@@ -51,12 +47,5 @@ class ActionModule(ControllerActionModule):
         return inventory_errors(hostvars, hosts, task_vars["groups"], self._credential_expires)
 
     def _credential_expires(self, path: str) -> Optional[int]:
-        """Return the expiry time of a token of the controller, which Ansible Vault may have encrypted, or None."""
-        try:
-            decrypted = self._loader.get_real_file(path)
-        except AnsibleError as error:
-            raise InputError(f"glidein_credential_file={path}: {why_unreadable(error, str(error))}") from error
-        try:
+        with self._credential_file(path) as decrypted:
             return credential_expires(decrypted)
-        finally:
-            self._loader.cleanup_tmp_file(decrypted)

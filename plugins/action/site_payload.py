@@ -10,13 +10,11 @@ import base64
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
-from ansible.errors import AnsibleError
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import gateway_catalogue, gateway_tarball
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     read_variables,
     settings,
-    why_unreadable,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payload import (
     check_token,
@@ -107,7 +105,9 @@ class ActionModule(ControllerActionModule):
         if token_path in contents:
             found["credential"] = check_token(contents[token_path], f"{token_path} on {manager}")
         elif is_token:
-            found["credential"] = self._supplied_token(site["glidein_credential_file"])
+            path = site["glidein_credential_file"]
+            with self._credential_file(path) as decrypted:
+                found["credential"] = check_token(_text_of(decrypted), f"glidein_credential_file={path}")
         if not options["credential_only"]:
             text = contents[list_path] if list_path in contents else _supplied_list(list_path, supplied)
             tarballs = selected_tarballs(tarball_list(text), site, list_path)
@@ -176,18 +176,6 @@ class ActionModule(ControllerActionModule):
             )
         return contents, missing
 
-    def _supplied_token(self, path: str) -> str:
-        """Return the token in a file of the controller, which Ansible Vault may have encrypted. Raises InputError."""
-        try:
-            decrypted = self._loader.get_real_file(os.path.expanduser(path))
-        except AnsibleError as error:
-            raise InputError(f"glidein_credential_file={path}: {why_unreadable(error, str(error))}") from error
-        try:
-            with open(decrypted, encoding="utf-8", errors="replace") as file:
-                return check_token(file.read(), f"glidein_credential_file={path}")
-        finally:
-            self._loader.cleanup_tmp_file(decrypted)
-
 
 def _central_manager(task_vars: Dict[str, Any]) -> Tuple[Optional[str], str]:
     """Return (the pool's central manager, or None; its directory of tarballs and tokens)."""
@@ -204,5 +192,9 @@ def _supplied_list(path: str, tarball: str) -> str:
             f"glidein_tarball_file={tarball} has no etc/pool_password: set glidein_credential_file to the file of the "
             "pool password."
         )
+    return _text_of(path)
+
+
+def _text_of(path: str) -> str:
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()

@@ -3,10 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Actions that run on the controller: their options, the variables of their task, and their errors."""
 
-from typing import Any, ClassVar, Dict, Optional
+import contextlib
+import os
+from typing import Any, ClassVar, Dict, Iterator, Optional
 
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError, InputError
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import why_unreadable
 
 
 class ControllerActionModule(ActionBase):
@@ -31,6 +35,18 @@ class ControllerActionModule(ActionBase):
         # With the line break at the end, Ansible prints the message without quoting and folding it.
         text = "\n".join([*error.problems, ""]) if isinstance(error, InputError) else str(error)
         return {**error.details(), "failed": True, "msg": text}
+
+    @contextlib.contextmanager
+    def _credential_file(self, path: str) -> Iterator[str]:
+        """Yield the path of glidein_credential_file, or of its copy that is decrypted. Raises InputError."""
+        try:
+            decrypted = self._loader.get_real_file(os.path.expanduser(path))
+        except AnsibleError as error:
+            raise InputError(f"glidein_credential_file={path}: {why_unreadable(error, str(error))}") from error
+        try:
+            yield decrypted
+        finally:
+            self._loader.cleanup_tmp_file(decrypted)
 
 
 class TaskVariables:

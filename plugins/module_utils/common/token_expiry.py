@@ -8,6 +8,8 @@ import json
 import time
 
 REMEDY = "run the playbook glidein.ops.deploy"
+# Time enough to renew a token, also over a weekend.
+MIN_LEFT_S = 3 * 86400
 
 # 9999-12-31 23:59:59 UTC, the last second that a date of four digits can name.
 LATEST = 253402300799

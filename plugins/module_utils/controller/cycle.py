@@ -38,10 +38,10 @@ LEASE_TTL_S = 1800
 
 
 class Demand(NamedTuple):
-    """The readings of the demand server. error: the reason of a failed reading, or None."""
+    """The readings of the demand server; empty ones, with the error, after a failed reading."""
 
-    demand: Dict[str, Any] = {}  # of get_demand
-    supply: Dict[str, Any] = {}  # of get_supply
+    demand: Dict[str, Any] = {"groups": []}  # of get_demand
+    supply: Dict[str, Any] = {"entries": []}  # of get_supply
     error: Optional[str] = None
 
 
@@ -128,13 +128,8 @@ def read_demand(variables: Any, sites: Dict[str, Any], tokens: Dict[str, str]) -
     return Demand(demand or {}, supply or {})
 
 
-def plan_sites(
-    variables: Any, sites: Dict[str, Any], demand: Dict[str, Any], supply: Dict[str, Any], explain: Optional[str] = None
-) -> Plan:
-    """Return the Plan.
-
-    sites: {host: definition}; demand, supply: of the demand server; explain: id of a demand group.
-    """
+def plan_sites(variables: Any, sites: Dict[str, Any], demand: Demand, explain: Optional[str] = None) -> Plan:
+    """Return the Plan. sites: {host: definition}; explain: id of a demand group."""
     now_s = int(time.time())
     try:
         values, problems = plan_settings(variables)
@@ -147,7 +142,7 @@ def plan_sites(
             "limits": values["glidein_deployment_limits"],
             "guard": values["glidein_guard"],
         }
-        plan = make_plan(demand, supply, valid, now_s, MAX_DEMAND_AGE_S, explain, options)
+        plan = make_plan(demand.demand, demand.supply, valid, now_s, MAX_DEMAND_AGE_S, explain, options)
     except MissingLibraryError as error:
         return Plan(error=f"{missing_required_lib('htcondor')} {error}")
     except GlideinError as error:
@@ -165,9 +160,8 @@ def lease_jobs(variables: Any, plan: Plan, tokens: Dict[str, str]) -> Tuple[Plan
     server = Server(variables)
 
     def lease(site: str, jobs: Jobs) -> Jobs:
-        answer = server.client(tokens[site]).lease(site, jobs, LEASE_TTL_S, server.deployment)
-        limits[site] = answer["site_limit"]
-        return answer["granted"]
+        granted, limits[site] = server.client(tokens[site]).lease(site, jobs, LEASE_TTL_S, server.deployment)
+        return granted
 
     requests = {site: entries for site, entries in plan.lease_requests.items() if site in tokens}
     granted, failed = request_leases(requests, lease)

@@ -321,7 +321,7 @@ def _demand_lines(demand: Demand, plan: Plan, not_leased: Dict[str, int]) -> Lis
     not_leased: {why they get no glideins: jobs}.
     """
     groups = _groups(demand)
-    if groups is None or (demand.demand.get("as_of", 0) is None and not groups):
+    if groups is None or (demand.demand.get("as_of") is None and not groups):
         return []
     numbers = job_numbers(groups, plan)
     idle = numbers["idle_jobs"]

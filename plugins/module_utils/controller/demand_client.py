@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The JSON-RPC 2.0 client of the demand server. It runs on the controller and needs the library requests."""
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple, TypeVar, Union
 from urllib.parse import urlparse
 
 from ansible.module_utils.basic import missing_required_lib
@@ -81,18 +81,18 @@ class DemandClient:
             raise NoAnswerError(f"Demand server {self.url}, {method}: no answer: {_reason(error)}") from error
         return _result(self.url, method, response)
 
-    def lease(self, site: str, entries: Jobs, ttl_s: int, deployment: Optional[str]) -> Dict[str, Any]:
-        """Request leases on jobs for a site; return {"granted", "expires", "site_limit"}.
+    def lease(self, site: str, entries: Jobs, ttl_s: int, deployment: Optional[str]) -> Tuple[Jobs, Optional[int]]:
+        """Request leases on jobs for a site; return (granted, limit).
 
-        entries, granted: {entry: {group id: jobs}}; expires: epoch seconds; site_limit: the site's limit on leased jobs
-        if it has reduced the grant, else None. deployment: its name; the server refuses a second deployment
+        entries, granted: {entry: {group id: jobs}}; limit: the site's limit on leased jobs if it has reduced the grant,
+        else None. deployment: its name; the server refuses a second deployment
         that uses the site's name; None: not checked. Raises ServerError.
         """
         answer = self.call("lease", {"site": site, "entries": entries, "ttl_s": ttl_s, "deployment": deployment})
         granted = answer.get("granted") if isinstance(answer, dict) else None
         if not isinstance(granted, dict) or not all(_is_grant(granted.get(entry)) for entry in entries):
             raise ServerError(f"Demand server {self.url}, lease: no grants: {excerpt(str(answer))}")
-        return {"granted": granted, "expires": answer.get("expires"), "site_limit": answer.get("site_limit")}
+        return granted, answer.get("site_limit")
 
     def _authorise(self, request: "requests.PreparedRequest") -> "requests.PreparedRequest":
         # As an auth callable, so that requests does not replace the token by a login from ~/.netrc.

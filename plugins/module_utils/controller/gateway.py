@@ -9,14 +9,12 @@ from typing import Any, Dict, List, Optional
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
-from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import MIN_LEFT_S, utc
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import section
 from ansible_collections.glidein.ops.plugins.module_utils.controller.site_payload import tarball_list
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import site_name
 
-# Time enough to renew a token, also over a weekend.
-MIN_TOKEN_LEFT_S = 3 * 86400
 # Name in the state -> what the token is for.
 _TOKENS = (("pool_token_ends", "towards the pool"), ("submit_token_ends", "of submitters"))
 
@@ -131,7 +129,7 @@ def _token_lines(found: Dict[str, str], now: float) -> List[str]:
     ends = [(f"token {what}", int(found[name])) for name, what in _TOKENS if name in found]
     lines = ["; ".join(f"{name}: until {utc(end)}" for name, end in ends)] if ends else []
     for name, end in ends:
-        if end < now + MIN_TOKEN_LEFT_S:
+        if end < now + MIN_LEFT_S:
             state = "expires soon" if end > now else "has expired"
             lines.append(f"problem: the {name} {state}: run glidein.ops.renew")
     return lines

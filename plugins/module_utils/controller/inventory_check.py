@@ -7,7 +7,6 @@ import os
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import DURATION_FORMS, parse_duration
@@ -17,6 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_clie
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     checked,
     read_variable,
+    truth,
     unknown_variables,
     unquoted_names,
 )
@@ -87,9 +87,7 @@ def hosts_without_token(hostvars: Any, hosts: List[str]) -> List[str]:
     without = []
     for host in hosts:
         variables = hostvars[host]
-        token, error = read_variable(variables, "glidein_demand_token")
-        revoked = boolean(read_variable(variables, "glidein_revoked")[0] or False, strict=False)
-        if token in (None, "") and not error and not revoked:
+        if not any(site_token(variables)) and not truth(read_variable(variables, "glidein_revoked")[0]):
             without.append(host)
     return without
 

@@ -6,7 +6,7 @@
 import collections
 from typing import Any, Dict, List, Optional, Tuple
 
-from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import REMEDY, utc
+from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import MIN_LEFT_S, REMEDY, utc
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Lease, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count, listed, one_line
 
@@ -20,8 +20,6 @@ _MAX_SUPPLY_PROBLEMS = 5
 # The fewest failed glideins of an entry that are a problem, and their fewest per cent of those that started.
 _MIN_FAILED = 3
 _MIN_FAILED_PERCENT = 10
-# Time enough to deploy again, also over a weekend.
-_MIN_TOKEN_LEFT_S = 3 * 86400
 
 
 def cycle_problems(outcomes: List[Outcome], demand: Demand, plan: Plan, lease: Lease) -> List[str]:
@@ -168,7 +166,7 @@ def _token_problems(outcome: Outcome) -> List[str]:
     """Return a sentence if the token on a site's login node expires soon or has expired."""
     queue = outcome["queue"]
     end = queue.get("credential_expires")
-    if end is None or end - queue["as_of"] > _MIN_TOKEN_LEFT_S:
+    if end is None or end - queue["as_of"] > MIN_LEFT_S:
         return []
     # Then the module glideins has reported it.
     if end <= queue["as_of"] and outcome["result"].get("failed"):

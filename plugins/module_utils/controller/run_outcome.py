@@ -25,18 +25,6 @@ _KILLED = 128 + signal.SIGKILL
 
 _MAX_MESSAGE = 1000
 
-_METRICS = (
-    ("last_run_timestamp_seconds", "End of the last run"),
-    ("last_success_timestamp_seconds", "End of the last run with exit status 0"),
-    ("run_duration_seconds", "Duration of the last run"),
-    ("exit_status", "Exit status of the last run"),
-    ("failed_hosts", "Hosts that were unreachable, or had a failed task, in the last run"),
-    ("problems", "Problems that the summary of the last cycle lists"),
-    ("submitted_glideins", "Glideins that the last cycle submitted"),
-    ("cancelled_glideins", "Queued glideins that the last cycle cancelled"),
-    ("inventory_updated", "1 if the last run used an inventory that it had updated, otherwise 0"),
-)
-
 
 class Run:
     """The run whose variables GLIDEIN_RUN_... the command `run` has exported."""
@@ -122,23 +110,24 @@ def utc(seconds: float) -> str:
 def metrics(controller: str, record: Dict[str, Any]) -> str:
     """Return a record as text for node_exporter's textfile collector. A value that is unknown is omitted."""
     cycle = record["cycle"] or {}
-    values = {
-        "last_run_timestamp_seconds": record["end_s"],
-        "last_success_timestamp_seconds": record["last_success_s"],
-        "run_duration_seconds": record["seconds"],
-        "exit_status": record["exit_status"],
-        "failed_hosts": len(record["failed_hosts"]),
-        "problems": len(cycle["problems"]) if cycle else None,
-        "submitted_glideins": cycle.get("submitted"),
-        "cancelled_glideins": cycle.get("cancelled"),
-        "inventory_updated": int(not record["inventory"]["error"]),
-    }
+    failed, updated = len(record["failed_hosts"]), int(not record["inventory"]["error"])
+    found = (
+        ("last_run_timestamp_seconds", "End of the last run", record["end_s"]),
+        ("last_success_timestamp_seconds", "End of the last run with exit status 0", record["last_success_s"]),
+        ("run_duration_seconds", "Duration of the last run", record["seconds"]),
+        ("exit_status", "Exit status of the last run", record["exit_status"]),
+        ("failed_hosts", "Hosts that were unreachable, or had a failed task, in the last run", failed),
+        ("problems", "Problems that the summary of the last cycle lists", len(cycle["problems"]) if cycle else None),
+        ("submitted_glideins", "Glideins that the last cycle submitted", cycle.get("submitted")),
+        ("cancelled_glideins", "Queued glideins that the last cycle cancelled", cycle.get("cancelled")),
+        ("inventory_updated", "1 if the last run used an inventory that it had updated, otherwise 0", updated),
+    )
     lines = []
-    for name, text in _METRICS:
-        if values[name] is not None:
+    for name, text, value in found:
+        if value is not None:
             metric = f"glidein_controller_{name}"
             lines += [f"# HELP {metric} {text}.", f"# TYPE {metric} gauge"]
-            lines += [f'{metric}{{controller="{controller}",playbook="{record["playbook"]}"}} {values[name]}']
+            lines += [f'{metric}{{controller="{controller}",playbook="{record["playbook"]}"}} {value}']
     return "\n".join(lines) + "\n"
 
 

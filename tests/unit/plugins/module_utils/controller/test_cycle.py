@@ -29,8 +29,6 @@ from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unread
 TOKEN = "token-of-lab"  # noqa: S105
 REFUSED = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "Unauthorized"}}
 UNREACHABLE = {"glidein_demand_url": "http://127.0.0.1:9"}
-NO_DEMAND = {"groups": []}
-NO_SUPPLY = {"entries": []}
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +66,7 @@ def sites(*given):
 
 def plan(*given, groups=None, known=None, **more):
     wanted = demand(*([group(count=2)] if groups is None else groups))
-    return cycle.plan_sites(more, sites(*given), wanted, known or supply())
+    return cycle.plan_sites(more, sites(*given), cycle.Demand(wanted, known or supply()))
 
 
 def presents(result):
@@ -113,7 +111,7 @@ def test_without_variables_the_plan_has_its_defaults():
 
 def test_a_variable_that_cannot_be_read_is_named():
     hidden = Unreadable("glidein_guard", {})
-    assert cycle.plan_sites(hidden, {}, NO_DEMAND, NO_SUPPLY).error.startswith("glidein_guard: ")
+    assert cycle.plan_sites(hidden, {}, cycle.Demand()).error.startswith("glidein_guard: ")
 
 
 # Demand
