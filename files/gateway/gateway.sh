@@ -94,9 +94,9 @@ run() {
 
 # Become a program with a clean environment, which the batch system could pass on to the pilots.
 exec_clean() {
-    path=$(sed -n 's/^# PATH=//p' "$dir/condor_config")
     # GLIDEIN_GATEWAY marks the gateway's processes.
-    exec env -i HOME="$HOME" USER="$user" LOGNAME="$user" LANG=C PATH="$path" GLIDEIN_GATEWAY="$dir" \
+    exec env -i HOME="$HOME" USER="$user" LOGNAME="$user" LANG=C GLIDEIN_GATEWAY="$dir" \
+        PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin \
         BLAHPD_CONFIG_LOCATION="$dir/blah.config" "$@"
 }
 

@@ -45,6 +45,8 @@ GATEWAY_VARIABLES = (
     "glidein_platforms",
     "glidein_site",
 )
+# The directory of the role tarball on the central manager.
+TARBALL_DIR = "/var/lib/glidein-ops"
 LISTS = {"token": "tarballs.list", "pool_password": "tarballs-pool-password.list"}
 
 
@@ -81,13 +83,13 @@ class ActionModule(ControllerActionModule):
 
     def _collected(self, options: Dict[str, Any], site: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         """Return what is installed. Raises InputError."""
-        manager, tarball_dir = _central_manager(task_vars)
+        manager = _central_manager(task_vars)
         is_token, supplied = site["glidein_credential"] == "token", site["glidein_tarball_file"]
         owner = f"{site['glidein_site']}-supplied" if supplied else manager
         # Deployment and host are in the path because one controller may serve several pools.
         cache = os.path.join(os.path.expanduser(site["glidein_cache_dir"]), f"{site['glidein_deployment']}-{owner}")
-        list_path = os.path.join(cache if supplied else tarball_dir, LISTS[site["glidein_credential"]])
-        token_path = os.path.join(tarball_dir, "tokens", site["glidein_site"])
+        list_path = os.path.join(cache if supplied else TARBALL_DIR, LISTS[site["glidein_credential"]])
+        token_path = os.path.join(TARBALL_DIR, "tokens", site["glidein_site"])
         central = {}
         if not supplied and not options["credential_only"]:
             central["glidein_tarball_file"] = list_path
@@ -113,21 +115,21 @@ class ActionModule(ControllerActionModule):
             tarballs = selected_tarballs(tarball_list(text), site, list_path)
             found["sources"] = site_sources(site, tarballs, cache, task_vars.get("inventory_dir"))
             fetched = [] if supplied or site["glidein_tarball_url"] else tarballs
-            found["fetched"] = [dict(one, src=os.path.join(tarball_dir, one["file"])) for one in fetched]
+            found["fetched"] = [dict(one, src=os.path.join(TARBALL_DIR, one["file"])) for one in fetched]
         return found
 
     def _of_gateway(self, options: Dict[str, Any], task_vars: Dict[str, Any]) -> Dict[str, Any]:
         """Return what the role gateway installs. Raises InputError."""
         variables = TaskVariables(self._templar, task_vars)
         site = settings(variables, *GATEWAY_VARIABLES)
-        manager, tarball_dir = _central_manager(task_vars)
+        manager = _central_manager(task_vars)
         if not manager or not site["glidein_gateway_submit_host"]:
             raise InputError(
                 "The group glidein_central_manager of the inventory is empty: a gateway needs the pool's tarball and "
                 "token. The access point is the host of the group glidein_demand_server, or "
                 "glidein_gateway_submit_host."
             )
-        directory = os.path.join(tarball_dir, "gateway")
+        directory = os.path.join(TARBALL_DIR, "gateway")
         list_path = os.path.join(directory, "tarballs.list")
         token_path = os.path.join(directory, "tokens", site["glidein_site"])
         paths = ([] if options["credential_only"] else [list_path]) + (
@@ -177,12 +179,9 @@ class ActionModule(ControllerActionModule):
         return contents, missing
 
 
-def _central_manager(task_vars: Dict[str, Any]) -> Tuple[Optional[str], str]:
-    """Return (the pool's central manager, or None; its directory of tarballs and tokens)."""
-    manager = (task_vars["groups"].get("glidein_central_manager") or [None])[0]
-    variables = task_vars["hostvars"][manager] if manager else {}
-    # The variable of the role tarball.
-    return manager, read_variables(manager, variables, "tarball_dir")[0] or "/var/lib/glidein-ops"
+def _central_manager(task_vars: Dict[str, Any]) -> Optional[str]:
+    """Return the pool's central manager, or None."""
+    return (task_vars["groups"].get("glidein_central_manager") or [None])[0]
 
 
 def _supplied_list(path: str, tarball: str) -> str:

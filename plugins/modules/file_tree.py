@@ -101,7 +101,7 @@ options:
         type: str
 """
 
-EXAMPLES = "\n# See roles/site/tasks/version.yml\n"
+EXAMPLES = "\n# See roles/site/tasks/main.yml\n"
 
 RETURN = r"""
 path:

@@ -20,7 +20,7 @@ options:
     required: true
 """
 
-EXAMPLES = "\n# See roles/pull/tasks/preflight.yml\n"
+EXAMPLES = "\n# See roles/pull/tasks/token.yml\n"
 
 RETURN = r"""
 path:

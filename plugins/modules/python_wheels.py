@@ -9,18 +9,14 @@ short_description: Download wheels of Python packages for another host
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Uses the pip of the Python that runs this module. A failed download does not fail the task, because the host's own
-    pip may reach a package index.
+  - Uses the pip of the Python that runs this module.
 extends_documentation_fragment: glidein.ops.attributes
 options:
   requirements:
     description: Requirements as pip takes them. Markers are evaluated for O(python).
     type: list
     elements: str
-    default: []
-  requirements_file:
-    description: File with further requirements, one for each line, without options of pip.
-    type: path
+    required: true
   python:
     description: The host's Python version, such as V(3.13).
     type: str
@@ -43,15 +39,11 @@ options:
     default: 600
 """
 
-EXAMPLES = "\n# See roles/cycle_environment/tasks/main.yml\n"
+EXAMPLES = "\n# See roles/cycle_environment/tasks/venv.yml\n"
 
 RETURN = r"""
 directory:
-  description: The directory with the wheels, and pip's own wheel as C(pip.zip); null after a failure.
-  returned: success
-  type: str
-reason:
-  description: Why the download failed; otherwise empty.
+  description: The directory with the wheels, and pip's own wheel as C(pip.zip).
   returned: success
   type: str
 """
@@ -65,11 +57,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller import whee
 
 def get(params, check_mode):
     """Return (directory, whether it is new). Raises GlideinError or OSError."""
-    requirements = list(params["requirements"])
-    if params["requirements_file"]:
-        with open(params["requirements_file"], encoding="utf-8") as handle:
-            requirements += wheels.read_requirements(handle.read())
-    requirements = wheels.applicable(requirements, params["python"])
+    requirements = wheels.applicable(params["requirements"], params["python"])
     tags = wheels.platforms(params["machine"], params["libc"])
     directory = wheels.directory_of(params["cache"], requirements, params["python"], tags)
     if check_mode:
@@ -84,8 +72,7 @@ def get(params, check_mode):
 def main():
     module = AnsibleModule(
         argument_spec={
-            "requirements": {"type": "list", "elements": "str", "default": []},
-            "requirements_file": {"type": "path"},
+            "requirements": {"type": "list", "elements": "str", "required": True},
             "python": {"type": "str", "required": True},
             "machine": {"type": "str", "required": True},
             "libc": {"type": "str", "required": True},
@@ -98,8 +85,8 @@ def main():
     try:
         directory, changed = get(module.params, module.check_mode)
     except (GlideinError, OSError) as error:
-        module.exit_json(changed=False, directory=None, reason=str(error))
-    module.exit_json(changed=changed, directory=directory, reason="")
+        module.fail_json(msg=f"The packages cannot be downloaded: {error}")
+    module.exit_json(changed=changed, directory=directory)
 
 
 if __name__ == "__main__":

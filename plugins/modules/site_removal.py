@@ -21,7 +21,7 @@ options:
     default: false
 """
 
-EXAMPLES = "\n# See roles/site/tasks/remove.yml\n"
+EXAMPLES = "\n# See playbooks/remove.yml\n"
 
 RETURN = r""" # """
 

@@ -46,12 +46,6 @@ def platforms(machine: str, libc: str) -> List[str]:
     return [*tags, f"manylinux2014_{machine}", f"linux_{machine}"]
 
 
-def read_requirements(text: str) -> List[str]:
-    """Return the requirements of a file in pip's format, one for each line."""
-    lines = (re.split(r"(?:^|\s)#", line)[0].strip() for line in text.splitlines())
-    return [line for line in lines if line]
-
-
 def applicable(requirements: Iterable[str], python: str) -> List[str]:
     """Return the requirements whose markers hold for a Python version, "3.13", without the markers.
 

@@ -182,19 +182,13 @@ def rotated_under_a_running_job(alice, cm, slurm, cluster, inventory, kept_at):
     assert slurm.check_output(f"tar -xzOf {tarball} --wildcards '*etc/pool_password' | base64 -w0") == after
 
 
-def test_an_existing_pool_password_is_used_or_copied_and_its_directory_stays_as_it_is(cm):
+def test_an_existing_pool_password_is_copied(cm):
     own, kept = "/etc/condor/own_password", "/etc/condor/glidein/pool_password"
-    allowed = ("-l", "cm", "--tags", "pool", "-e", "central_manager_pool_password_allowed=true")
+    allowed = ("-l", "cm", "--tags", "pool", "-e", "glidein_credential=pool_password")
     cm.check_output(f"condor_store_cred add -c -f {own} -p the-pool-has-had-it-for-years")
-    look = "stat -c '%a %U %G %n' /etc/condor /etc/condor/condor_config"
-    before = cm.check_output(look)
     try:
-        assert playbook("deploy", *allowed, "-e", f"central_manager_pool_password_file={own}").rc == 0
-        assert cm.check_output(look) == before
         assert playbook("deploy", *allowed, "-e", f"central_manager_pool_password_from={own}").rc == 0
         cm.check_output(f"cmp {own} {kept}")
-        assert cm.check_output(look) == before
-
         signing_key = cm.check_output("condor_config_val SEC_TOKEN_POOL_SIGNING_KEY_FILE")
         refused = playbook("deploy", *allowed, "-e", f"central_manager_pool_password_from={signing_key}")
         assert refused.rc != 0

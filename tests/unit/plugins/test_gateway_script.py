@@ -86,7 +86,7 @@ class Gateway:
         self.dir.mkdir(parents=True)
         shutil.copy(str(ROOT / "files/gateway/gateway.sh"), str(self.dir / "gateway"))
         (self.dir / "gateway").chmod(0o700)
-        (self.dir / "condor_config").write_text(f'# PATH=/usr/bin:/bin\nGLIDEIN_Site = "{name}"\n')
+        (self.dir / "condor_config").write_text(f'GLIDEIN_Site = "{name}"\n')
         (self.dir / "blah.config.site").write_text("slurm_binpath=/opt/slurm\nnew=1\n")
         self.pack("one")
 
@@ -567,7 +567,7 @@ GLITE = "BLAHPD_LOCATION=~/d GLITE_LOCATION=~/d ~/d"
 
 @pytest.fixture()
 def by_ssh(gateway):
-    (gateway.dir / "condor_config").write_text('# BY_SSH\n# PATH=/usr/bin:/bin\nGLIDEIN_Site = "lab"\n')
+    (gateway.dir / "condor_config").write_text('# BY_SSH\nGLIDEIN_Site = "lab"\n')
     return gateway
 
 

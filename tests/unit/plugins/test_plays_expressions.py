@@ -111,6 +111,16 @@ def test_a_delegated_task_names_a_host_even_if_it_will_be_skipped(name, task):
     assert templar.template(trusted(task["delegate_to"])).strip()
 
 
+@pytest.mark.parametrize("state", [5, {}, {"database": 5}])
+def test_settings_that_are_not_text_reach_the_check_of_the_demand_server(state):
+    variables = {"demand_server_settings": {"state": state}}
+    for part in ("defaults", "vars"):
+        text = (ROOT / "roles/demand_server" / part / "main.yml").read_text(encoding="utf-8")
+        variables = {**yaml.safe_load(text), **variables}
+    templar = Templar(loader=DataLoader(), variables=trusted(variables))
+    assert templar.template(trusted("{{ __demand_server_driver }}")) == []
+
+
 @pytest.mark.parametrize("is_by_ssh", [False, True])
 def test_only_a_gateway_with_a_schedd_needs_the_collector(is_by_ssh):
     task = dict(TASKS)["roles/gateway/tasks/present.yml: Assert that the gateway's variables are valid"]

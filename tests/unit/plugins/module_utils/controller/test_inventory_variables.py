@@ -114,7 +114,7 @@ def test_the_configuration_of_a_gateway_may_have_nested_lists():
     [
         ("glidein_gateway_routes", "File not found: /inventory/routes.cfg"),
         ("glidein_demand_token", "cannot be read (RuntimeError; not shown)"),
-        ("tarball_dir", "cannot be read (RuntimeError; not shown)"),
+        ("tarball_publish_dir", "cannot be read (RuntimeError; not shown)"),
     ],
 )
 def test_the_error_of_a_template_is_shown_unless_the_variable_may_have_a_secret(name, reason):

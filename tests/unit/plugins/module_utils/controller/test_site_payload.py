@@ -126,18 +126,18 @@ FILES = {
 }
 
 
-def collected(files=None, credential_only=False, check_mode=False, managers=("cm",), of_manager=None, **variables):
-    """Return what is installed at the site lab. of_manager: variables of the central manager."""
-    task_vars = task_variables(managers, of_manager, **variables)
+def collected(files=None, credential_only=False, check_mode=False, managers=("cm",), **variables):
+    """Return what is installed at the site lab."""
+    task_vars = task_variables(managers, **variables)
     action = CentralManager(FILES if files is None else files, check_mode)
     return action._collected({"credential_only": credential_only}, action._variables(task_vars), task_vars)
 
 
-def task_variables(managers=("cm",), of_manager=None, **variables):
+def task_variables(managers=("cm",), **variables):
     return {
         "inventory_hostname": "login",
         "groups": {"glidein_central_manager": list(managers)},
-        "hostvars": {"cm": of_manager or {}},
+        "hostvars": {"cm": {}},
         "glidein_site": "lab",
         "glidein_cache_dir": "/cache",
         **variables,
@@ -185,7 +185,7 @@ def test_checks_of_the_operator_come_after_those_of_the_collection(tmp_path):
 
 
 def test_a_renewal_collects_the_token_only():
-    found = collected(files={"/srv/tokens/lab": TOKEN}, of_manager={"tarball_dir": "/srv"}, credential_only=True)
+    found = collected(files={"/var/lib/glidein-ops/tokens/lab": TOKEN}, credential_only=True)
     assert found == {"credential": f"{TOKEN}\n", "cache": "/cache/glidein-cm"}
 
 
@@ -215,16 +215,15 @@ def test_token_and_tarball_can_be_files_of_the_controller(tmp_path):
         collected(managers=(), **supplied)
 
 
-GATEWAY_FILES = {
-    "/srv/gateway/tarballs.list": f"{NATIVE}\n{ARM}\n",
-    "/srv/gateway/tokens/lab": f"{TOKEN}\n",
-}
+GATEWAY_LIST = "/var/lib/glidein-ops/gateway/tarballs.list"
+GATEWAY_TOKEN = "/var/lib/glidein-ops/gateway/tokens/lab"  # noqa: S105
+GATEWAY_FILES = {GATEWAY_LIST: f"{NATIVE}\n{ARM}\n", GATEWAY_TOKEN: f"{TOKEN}\n"}
 ENTRIES = {"main": {"walltime": "1h", "shapes": {"core": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}}}}
 
 
 def of_gateway(files=None, check_mode=False, options=None, **variables):
     """Return what is collected for a gateway of the site lab on an aarch64 login node; files: GATEWAY_FILES if None."""
-    found = task_variables(of_manager={"tarball_dir": "/srv"}, glidein_gateway_submit_host="ap", **variables)
+    found = task_variables(glidein_gateway_submit_host="ap", **variables)
     action = CentralManager(GATEWAY_FILES if files is None else files, check_mode)
     action._task.args = {"gateway": True, "machine": "aarch64", **(options or {})}
     return action.run(None, found)
@@ -234,7 +233,7 @@ def test_a_gateway_gets_one_tarball_its_token_and_its_catalogue():
     found = of_gateway(glidein_scheduler="slurm", glidein_entries=ENTRIES)
     assert (found["error"], found["missing"], found["credential"]) == ("", [], f"{TOKEN}\n")
     (tarball,) = found["fetched"]
-    assert (tarball["src"], tarball["sha256"]) == ("/srv/gateway/arm.tar.gz", "4567")
+    assert (tarball["src"], tarball["sha256"]) == ("/var/lib/glidein-ops/gateway/arm.tar.gz", "4567")
     assert found["cache"] == "/cache/cm-gateway"
     assert found["catalogue"].startswith('{ [ Name = "main"; CPUs = 1; ')
 
@@ -248,20 +247,20 @@ def test_a_gateway_without_a_schedd_has_no_token_and_one_with_routes_no_catalogu
 
 
 def test_a_renewal_of_a_gateway_collects_its_token_only():
-    found = of_gateway({"/srv/gateway/tokens/lab": TOKEN}, options={"credential_only": True})
+    found = of_gateway({GATEWAY_TOKEN: TOKEN}, options={"credential_only": True})
     assert (found["error"], found["credential"], found["fetched"]) == ("", TOKEN, [])
 
 
 @pytest.mark.parametrize(
     ("files", "variables", "error"),
     [
-        ({}, {}, "/srv/gateway/tarballs.list and /srv/gateway/tokens/lab cannot be read on cm. Run the playbook glidein"
+        ({}, {}, f"{GATEWAY_LIST} and {GATEWAY_TOKEN} cannot be read on cm. Run the playbook glidein"
                  ".ops.gateway for cm too: without -l, or with -l cm,login."),
         (GATEWAY_FILES, {"managers": ()}, "The group glidein_central_manager of the inventory is empty: a gateway"),
         (GATEWAY_FILES, {"glidein_platforms": ["native", "x"]}, "glidein_platforms: ['native', 'x'] is invalid"),
         (GATEWAY_FILES, {"glidein_platforms": {}}, "glidein_platforms: {} is invalid; expected a list"),
         (GATEWAY_FILES, {"glidein_scheduler": "slurm", "glidein_entries": {"main": {}}}, "glidein_entries.main."),
-        ({**GATEWAY_FILES, "/srv/gateway/tarballs.list": "x"}, {}, "list of tarballs: invalid line 'x'"),
+        ({**GATEWAY_FILES, GATEWAY_LIST: "x"}, {}, "list of tarballs: invalid line 'x'"),
     ],
 )  # fmt: skip
 def test_every_error_of_a_gateway_is_in_the_result(files, variables, error):
@@ -284,7 +283,6 @@ def test_an_invalid_variable_is_named():
         ({"tarballs.list": "\xff\n"}, {}, "list of tarballs: invalid line '\ufffd'"),
         ({"tokens/lab": ""}, {}, "/var/lib/glidein-ops/tokens/lab on cm is not an IDTOKEN"),
         ({"tokens/lab": "\xff"}, {}, "/var/lib/glidein-ops/tokens/lab on cm is not an IDTOKEN"),
-        ({}, {"of_manager": {"tarball_dir": "{{ x }}"}}, "cm: tarball_dir: it refers to an undefined variable"),
         ({"tarballs.list": OSError(28, "No space left on device")}, {}, "[Errno 28] No space left on device"),
     ],
 )

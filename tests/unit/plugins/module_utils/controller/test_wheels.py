@@ -44,8 +44,8 @@ def test_markers_are_those_of_the_host_and_not_of_the_controller():
 
 
 def test_the_servers_requirements_can_be_read():
-    text = REQUIREMENTS.read_text(encoding="utf-8")
-    found = wheels.applicable(wheels.read_requirements(text), "3.13")
+    lines = REQUIREMENTS.read_text(encoding="utf-8").splitlines()
+    found = wheels.applicable([line for line in lines if not line.startswith("#")], "3.13")
     assert all("==" in requirement for requirement in found)
     assert "tomli" not in "".join(found)
 
