@@ -182,10 +182,10 @@ class LeaseLimits:
                 select(schema.lease_limit.c.jobs).where(schema.lease_limit.c.site == site)
             ).scalar()
 
-    def install(self, wanted: Mapping[str, Any], check: bool = False) -> dict[str, list[str]]:
-        """Make the limits equal to `wanted`, {site: jobs}; return {"changed": [site], "removed": [site]}, sorted.
+    def install(self, wanted: Mapping[str, Any], check: bool = False) -> dict[str, list[int | None]]:
+        """Make the limits equal to `wanted`, {site: jobs}; return {site: [before, after]} of those that change, sorted.
 
-        check: change nothing. Raise LimitError.
+        None is no limit. check: change nothing. Raise LimitError.
         """
         for site, jobs in wanted.items():
             if not NAME.match(site):
@@ -197,8 +197,9 @@ class LeaseLimits:
                 return _limit_changes(connection, wanted)
         with self._db.begin() as connection:
             found = _limit_changes(connection, wanted)
-            connection.execute(delete(schema.lease_limit).where(schema.lease_limit.c.site.in_(found["removed"])))
-            rows = [{"site": site, "jobs": wanted[site]} for site in found["changed"]]
+            removed = [site for site, (_before, after) in found.items() if after is None]
+            connection.execute(delete(schema.lease_limit).where(schema.lease_limit.c.site.in_(removed)))
+            rows = [{"site": site, "jobs": after} for site, (_before, after) in found.items() if after is not None]
             if rows:
                 connection.execute(upsert(connection, schema.lease_limit, ["site"]), rows)
         return found
@@ -281,12 +282,10 @@ def _pause(connection: Connection) -> dict[str, Any]:
     return dict(NOT_PAUSED) if row is None else {"paused": True, "since": row.since, "reason": row.reason, "by": row.by}
 
 
-def _limit_changes(connection: Connection, wanted: Mapping[str, int]) -> dict[str, list[str]]:
+def _limit_changes(connection: Connection, wanted: Mapping[str, int]) -> dict[str, list[int | None]]:
     known = {row.site: row.jobs for row in connection.execute(select(schema.lease_limit))}
-    return {
-        "changed": sorted(site for site, jobs in wanted.items() if known.get(site) != jobs),
-        "removed": sorted(set(known) - set(wanted)),
-    }
+    pairs = ((site, [known.get(site), wanted.get(site)]) for site in sorted({*known, *wanted}))
+    return {site: [before, after] for site, (before, after) in pairs if before != after}
 
 
 def _owner(connection: Connection, site: str, now: int, token_made: int) -> Row | None:
