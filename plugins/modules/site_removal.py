@@ -12,7 +12,7 @@ description:
   - Cancels the site's queued glideins, and removes its directory with payload, credential and logs. If glideins run,
     nothing is removed and the module fails. Works under the same lock as M(glidein.ops.glideins).
 extends_documentation_fragment:
-  - glidein.ops.attributes
+  - glidein.ops.attributes.diff
   - glidein.ops.site
 options:
   cancel_running:
@@ -47,11 +47,11 @@ def remove(params, check_mode):
     queue = SiteQueue(params)
     path = queue.directory.path
     if not os.path.isdir(path):
-        return {"changed": False, "cancelled": [], "path": path}
+        return _result(path, [], False)
     if check_mode:
         to_cancel, kept = decide(queue, params["cancel_running"])
         check_no_jobs(kept)
-        return {"changed": True, "cancelled": [job.id for job in to_cancel], "path": path}
+        return _result(path, to_cancel)
     home = os.path.dirname(path)
     with queue.directory.lock(PATIENCE_S):
         cancelled = cancel_all(queue, params)
@@ -62,7 +62,15 @@ def remove(params, check_mode):
     # A link belongs to the operator.
     if not os.path.islink(home) and not os.listdir(home):
         os.rmdir(home)
-    return {"changed": True, "cancelled": cancelled, "path": path}
+    return _result(path, cancelled)
+
+
+def _result(path, cancelled, exists=True):
+    """Return the module's result. cancelled: jobs; exists: whether there was a directory."""
+    glideins = "".join(f"glidein {job.id}: {job.state}\n" for job in cancelled)
+    before = f"directory with payload, credential and logs\n{glideins}" if exists else ""
+    diff = {"before_header": path, "after_header": path, "before": before, "after": ""}
+    return {"changed": exists, "cancelled": [job.id for job in cancelled], "path": path, "diff": diff}
 
 
 def decide(queue, cancel_running):
@@ -73,17 +81,18 @@ def decide(queue, cancel_running):
 
 
 def cancel_all(queue, params):
-    """Cancel until no glidein of the site is in the queue; return the ids. Raises BusyError if some remain."""
-    cancelled = []
+    """Cancel until no glidein of the site is in the queue; return the jobs. Raises BusyError if some remain."""
+    cancelled = {}
     deadline = time.time() + PATIENCE_S
     while True:
         to_cancel, kept = decide(queue, params["cancel_running"])
-        ids = [job.id for job in to_cancel if job.id not in cancelled]
-        if ids:
-            cancelled += queue.scheduler.cancel(queue.user, ids, params["cancel_running"])
+        waiting = {job.id: job for job in to_cancel if job.id not in cancelled}
+        if waiting:
+            done = queue.scheduler.cancel(queue.user, list(waiting), params["cancel_running"])
+            cancelled.update((job_id, waiting[job_id]) for job_id in done)
         if not to_cancel:
             check_no_jobs(kept)
-            return cancelled
+            return list(cancelled.values())
         if time.time() >= deadline:
             check_no_jobs(to_cancel + kept)
         time.sleep(INTERVAL_S)

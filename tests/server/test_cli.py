@@ -129,12 +129,12 @@ def test_tokens_of_the_role_come_from_stdin(run, database):
 
 
 def test_lease_limits_of_the_role_come_from_stdin(run, database):
-    changed = '{"changed": ["A", "B"], "removed": []}\n'
+    changed = '{"A": [null, 5], "B": [null, 7]}\n'
     assert run("lease-limits", "--check", stdin={"A": 5, "B": 7}) == (0, changed, "")
     assert LeaseLimits(database).of("A") is None
     assert run("lease-limits", stdin={"A": 5, "B": 7}) == (0, changed, "")
     assert LeaseLimits(database).of("A") == 5
-    assert run("lease-limits", stdin={"A": 5}) == (0, '{"changed": [], "removed": ["B"]}\n', "")
+    assert run("lease-limits", stdin={"A": 5}) == (0, '{"B": [7, null]}\n', "")
     assert "the limit of A is 'many'" in one_line(run("lease-limits", stdin={"A": "many"}))
     assert "must be a JSON object: {site: jobs}" in one_line(run("lease-limits", stdin=[]))
 
@@ -224,7 +224,7 @@ def answer_as(user, *words, **options):
         (["check"], ""),
         (["pause", "--show"], '{"paused": false, "since": null, "reason": "", "by": ""}\n'),
         (["token", "sync", "--check"], '{"created": ["A", "B"], "changed": [], "revoked": []}\n'),
-        (["lease-limits", "--check"], '{"changed": ["A"], "removed": []}\n'),
+        (["lease-limits", "--check"], '{"A": [null, 1]}\n'),
     ],
 )
 def test_what_only_reads_makes_no_database(tmp_path, words, out):

@@ -204,11 +204,11 @@ def test_a_limit_reduces_and_never_adds(asked, free, most):
 
 def test_limits_are_set_as_a_whole(database):
     limits = LeaseLimits(database)
-    assert limits.install({"A": 5, "B": 7}) == {"changed": ["A", "B"], "removed": []}
-    assert limits.install({"A": 5, "B": 7}) == {"changed": [], "removed": []}
-    assert limits.install({"A": 6}, check=True) == {"changed": ["A"], "removed": ["B"]}
+    assert limits.install({"A": 5, "B": 7}) == {"A": [None, 5], "B": [None, 7]}
+    assert limits.install({"A": 5, "B": 7}) == {}
+    assert limits.install({"A": 6}, check=True) == {"A": [5, 6], "B": [7, None]}
     assert (limits.of("A"), limits.of("B")) == (5, 7)
-    assert limits.install({"A": 6}) == {"changed": ["A"], "removed": ["B"]}
+    assert limits.install({"A": 6}) == {"A": [5, 6], "B": [7, None]}
     assert (limits.of("A"), limits.of("B")) == (6, None)
 
 

@@ -64,7 +64,7 @@ def cycle_summary(
         changes = _changes(outcomes, item, check_mode)
         if not _is_empty(before, changes):
             # The problems state once for all shapes of a site why its queue is unknown.
-            rows.append((_cycle_row(item, changes), KEPT if item.counted is None else item.reason))
+            rows.append((_cycle_row(item, changes), KEPT if item.counted is None else _reason(outcomes, item)))
     lines = _demand_lines(demand, plan, lost)
     lines += section("", table(_CHECK_HEAD if check_mode else _CYCLE_HEAD, rows))
     omitted = len(leased) - len(rows)
@@ -237,6 +237,13 @@ def _submitted_item(outcomes: List[Outcome], item: PlanItem) -> PlanItem:
     wanted, done = (sum(each[number] for each in _of_item(result, key, item)) for key, number in _SUBMISSIONS)
     queued = min(item.queued, max(0, item.queued - wanted + done))
     return item.with_queued(queued, f"{wanted - done} could not be submitted")
+
+
+def _reason(outcomes: List[Outcome], item: PlanItem) -> str:
+    """Return the reason of a plan item, with the limit that made the module glideins submit fewer."""
+    decisions = _of_item(_result_of(outcomes, item), "decisions", item)
+    limits = [each["limited_by"] for each in decisions if each["limited_by"]]
+    return "; ".join([item.reason, *(f"the login node found less room: {limit}" for limit in limits)])
 
 
 def _drain_lines(sites: Sites) -> List[str]:

@@ -55,7 +55,8 @@ def job_explanation(job: Dict[str, Any], demand: Demand, plan: Plan, analysis: D
     lines += section("WHAT NO GLIDEIN CAN CHANGE", _obstacle_lines(job))
     title = "ENTRIES" if counted else f"ENTRIES, {WAITING.get(job['state'])}"
     lines += section(title, _entry_lines(rows, plan, job.get("group"), counted))
-    lines += section("HTCONDOR (condor_q -better-analyze)", _analysis_lines(job, analysis))
+    claimed = _claimed_lines(rows, demand) if job["state"] == "idle" else []
+    lines += section("HTCONDOR (condor_q -better-analyze)", claimed + _analysis_lines(job, analysis))
     return lines + section("NEXT STEP", wrap(_next_step(job, demand, plan, rows, row), "  "))
 
 
@@ -124,6 +125,16 @@ def _entry_lines(rows: Sequence[Dict[str, Any]], plan: Plan, group: Any, counted
     fitting = sum(row["fits"] for row in ordered[_MAX_ENTRIES:])
     left = [f"  and {count(more, 'shape')} more ({fitting} fit)"] if more > 0 else []
     return table(_HEAD, cells) + left
+
+
+def _claimed_lines(rows: Sequence[Dict[str, Any]], demand: Demand) -> List[str]:
+    """Return a line if all cores of the glideins where the job fits are claimed: condor_q shows that as a mismatch."""
+    fitting = {(row["site"], row["entry"], row["shape"]) for row in rows if row["fits"]}
+    supplied = demand.supply.get("entries") or []
+    found = [each for each in supplied if (each["site"], each["entry"], each["shape"]) in fitting]
+    cpus, claimed = (sum(each.get(key) or 0 for each in found) for key in ("cpus", "cpus_claimed"))
+    full = 0 < cpus <= claimed
+    return wrap(f"all cores of the glideins where the job fits are claimed ({cpus})", "  ") if full else []
 
 
 def _analysis_lines(job: Dict[str, Any], analysis: Dict[str, Any]) -> List[str]:

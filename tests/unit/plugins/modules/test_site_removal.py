@@ -68,6 +68,18 @@ def test_check_mode_cancels_and_removes_nothing(run, slurm, site_home):
     assert len(slurm.jobs()) == 1 and (site_home / "lab" / "credential").exists()
 
 
+@pytest.mark.parametrize("check", [True, False])
+def test_the_diff_shows_the_directory_and_the_glideins(run, slurm, site_home, check):
+    slurm.add("1", CORE)
+    slurm.add("2", OTHER)
+    diff = run(check=check)["diff"]
+    assert diff["before_header"] == str(site_home / "lab")
+    assert diff["before"] == "directory with payload, credential and logs\nglidein 1: queued\n"
+    assert diff["after"] == ""
+    if not check:
+        assert run()["diff"]["before"] == ""
+
+
 def test_the_directory_of_another_deployment_is_refused(run, site_home):
     (site_home / "lab" / "deployment").write_text("theirs\n")
     assert "belongs to the deployment 'theirs'" in run()["msg"]

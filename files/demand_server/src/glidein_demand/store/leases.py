@@ -178,10 +178,10 @@ class LeaseLimits:
                 select(schema.lease_limit.c.jobs).where(schema.lease_limit.c.site == site)
             ).scalar()
 
-    def install(self, wanted: Mapping[str, Any], check: bool = False) -> dict[str, list[str]]:
-        """Make the limits equal to `wanted`, {site: jobs}; return {"changed": [site], "removed": [site]}, sorted.
+    def install(self, wanted: Mapping[str, Any], check: bool = False) -> dict[str, list[int | None]]:
+        """Make the limits equal to `wanted`, {site: jobs}; return {site: [before, after]} of those that change, sorted.
 
-        check: change nothing. Raise LimitError.
+        None is no limit. check: change nothing. Raise LimitError.
         """
         for site, jobs in wanted.items():
             if not NAME.match(site):
@@ -190,14 +190,13 @@ class LeaseLimits:
                 raise LimitError(f"the limit of {site} is {ascii(jobs)[:80]}; expected a whole number of jobs")
         with self._db.read() if check else self._db.begin() as connection:
             known = {row.site: row.jobs for row in connection.execute(select(schema.lease_limit))}
-            found = {
-                "changed": sorted(site for site, jobs in wanted.items() if known.get(site) != jobs),
-                "removed": sorted(set(known) - set(wanted)),
-            }
+            pairs = ((site, [known.get(site), wanted.get(site)]) for site in sorted({*known, *wanted}))
+            found = {site: [before, after] for site, (before, after) in pairs if before != after}
             if check:
                 return found
-            connection.execute(delete(schema.lease_limit).where(schema.lease_limit.c.site.in_(found["removed"])))
-            rows = [{"site": site, "jobs": wanted[site]} for site in found["changed"]]
+            removed = [site for site, (_before, after) in found.items() if after is None]
+            connection.execute(delete(schema.lease_limit).where(schema.lease_limit.c.site.in_(removed)))
+            rows = [{"site": site, "jobs": after} for site, (_before, after) in found.items() if after is not None]
             if rows:
                 connection.execute(upsert(connection, schema.lease_limit, ["site"]), rows)
         return found

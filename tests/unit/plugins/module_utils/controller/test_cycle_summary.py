@@ -207,6 +207,15 @@ def test_jobs_that_are_not_served_are_named_with_the_reason():
     assert result["problems"] == []
 
 
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_a_limit_that_the_login_node_has_reached_is_part_of_the_reason(check_mode):
+    decision = {"entry": "main", "shape": "core", "present": 3, "submit": 1, "cancel": 0}
+    decision["limited_by"] = "site limit total 3 reached"
+    outcomes = [outcome(result=applied(decisions=[decision], submitted=[submitted()]))]
+    lines = summary(outcomes, plan=planned(item(present=3)), check_mode=check_mode)["lines"]
+    assert "  because; the login node found less room: site limit total 3 reached" in lines
+
+
 # Check mode
 
 
@@ -590,7 +599,15 @@ def cycles(draw):
         result = applied(
             submitted=[submitted(draw(numbers), draw(job_ids), entry, shape)],
             cancelled=[{"entry": draw(st.sampled_from([entry, None])), "shape": shape, "count": draw(numbers)}],
-            decisions=[{"entry": entry, "shape": shape, "submit": draw(numbers), "cancel": draw(numbers)}],
+            decisions=[
+                {
+                    "entry": entry,
+                    "shape": shape,
+                    "submit": draw(numbers),
+                    "cancel": draw(numbers),
+                    "limited_by": draw(st.none() | texts),
+                }
+            ],
             before={"orphans": {"queued": draw(numbers)}},
             errors=[{"entry": entry, "shape": shape, "error": draw(texts)}],
         )

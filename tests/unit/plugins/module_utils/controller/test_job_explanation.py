@@ -162,6 +162,19 @@ def test_htcondors_analysis_names_the_conditions_that_fewest_slots_satisfy_first
 
 
 @pytest.mark.parametrize(
+    ("claimed", "cpus_of_job", "shown"),
+    [(3, 1, False), (4, 1, True), (4, 2, False)],
+    ids=["some are free", "all are claimed", "the job does not fit"],
+)
+def test_the_analysis_says_when_all_cores_of_the_matching_glideins_are_claimed(claimed, cpus_of_job, shown):
+    known = supplied(cpus=4, cpus_claimed=claimed)
+    asked = group("a", 1, cpus=cpus_of_job)
+    text = explained(job(asked=asked), asked, counts={"running": 4}, analysis=ANALYSIS, known=[known])[0]
+    line = "(condor_q -better-analyze)\n  all cores of the glideins where the job fits are claimed (4)\n  of 1 machine"
+    assert (line in text) == shown
+
+
+@pytest.mark.parametrize(
     ("analysis", "line"),
     [
         (SKIPPED, "no host for condor_q: set explain_host"),
