@@ -67,15 +67,17 @@ def propose(
     existing: Container[str] = (),
     measured: Optional[Measured] = None,
     profile: Optional[Profile] = None,
+    answers: Optional[Dict[Path, Any]] = None,
 ) -> Proposal:
     """Return the Proposal for a site.
 
     facts: of the module site_facts; nodes: {entry: what a probe saw on one of its compute nodes}; existing: names of
     variables that the host has, which are not asked about; measured: {path: (value, source)} of what earlier probes
     saw, which is kept for the entries that `nodes` has no report of (VariablesFile.measured); profile: of the machine.
-    Its entries are proposed instead of one for each queue. Raises InputError if it is of another machine.
+    Its entries are proposed instead of one for each queue; answers: of VariablesFile.answers. Raises
+    InputError if the profile is of another machine.
     """
-    site = _Site(facts, nodes or {}, existing, measured or {}, profile)
+    site = _Site(facts, nodes or {}, existing, measured or {}, profile, answers)
     site.propose()
     return site.proposal
 
@@ -95,12 +97,13 @@ class _Site:
         existing: Container[str],
         measured: Measured,
         profile: Optional[Profile],
+        answers: Optional[Dict[Path, Any]],
     ) -> None:
         self.facts = facts
         self.nodes = nodes
         self.measured = measured
         self.profile = profile
-        self.proposal = Proposal(existing)
+        self.proposal = Proposal(existing, answers)
         self.environment = facts["environment"]
         scheduler = facts["scheduler"] or (profile["scheduler"] if profile else None)
         # Without a batch system, none of its settings is proposed.
@@ -418,12 +421,12 @@ class _Entry:
         limit_s = self.queue["walltime_s"]
         text = duration_text(walltime_s(self.queue))
         source = self._source("walltime_s", "" if limit_s is None else "the queue's limit")
-        if limit_s is None:
-            self._ask("walltime", f"the queue's limit is unknown or unlimited; {text} is cautious")
-        elif limit_s > LONGEST_WALLTIME_S:
+        if limit_s is not None and limit_s > LONGEST_WALLTIME_S:
             allowed = duration_text(limit_s)
             source = f"the queue allows {allowed}; longer ones need longer tokens (tarball_token_lifetime)"
         self._set("walltime", text, source)
+        if limit_s is None:
+            self._ask("walltime", f"the queue's limit is unknown or unlimited; {text} is cautious")
 
     def _shapes(self, gpu_only: bool) -> None:
         enforced = self.facts["limits"]["memory_enforced"]
