@@ -62,7 +62,8 @@ class ActionModule(ControllerActionModule):
         file = VariablesFile(os.path.abspath(options["path"])) if options["path"] else None
         existing = {name for name in VARIABLES if task_vars.get(name) is not None}.union(file.names() if file else ())
         measured = file.measured() if file else {}
-        proposal = propose(facts, options["nodes"], existing, measured, profile)
+        answers = file.answers() if file else {}
+        proposal = propose(facts, options["nodes"], existing, measured, profile, answers)
         proposal.notes += self._misnamed(task_vars["hostvars"], host)
         if options["left"]:
             proposal.notes.append(

@@ -64,13 +64,15 @@ class Todo(NamedTuple):
 class Proposal:
     """The variables of one site.
 
-    existing: names of variables that the host has; variables: as in host_vars; sources: {path: text}, the origin of a
-    value, for a comment; left_out: {queue: reason}; notes: sentences about the present state of the login node;
-    remarks: for the end of the file.
+    existing: names of variables that the host has; answers: {path: value} of its options without an open question
+    (VariablesFile.answers), which are kept instead of a question about them; variables: as in host_vars; sources:
+    {path: text}, the origin of a value, for a comment; left_out: {queue: reason}; notes: sentences about the present
+    state of the login node; remarks: for the end of the file.
     """
 
-    def __init__(self, existing: Container[str] = ()) -> None:
+    def __init__(self, existing: Container[str] = (), answers: Optional[Dict[Path, Any]] = None) -> None:
         self.existing = existing
+        self.answers = answers or {}
         self.variables: Dict[str, Any] = {}
         self.sources: Dict[Path, str] = {}
         self.todo: List[Todo] = []
@@ -93,8 +95,12 @@ class Proposal:
             self.sources[path] = source
 
     def ask(self, path: Path, question: str, example: str = "", command: str = "") -> None:
-        """Record an open question, unless it asks for a variable that the host has."""
-        if len(path) != 1 or path[0] not in self.existing:
+        """Record an open question, unless it asks for a variable that the host has, or was answered before."""
+        if path in self.answers:
+            if self.entries.get(path[1], {}).get(path[2]) != self.answers[path]:
+                self.set(path, self.answers[path])
+                self.sources.pop(path, None)
+        elif len(path) != 1 or path[0] not in self.existing:
             self.todo.append(Todo(path, question, example, command))
 
     def ask_for_token(self, question: str) -> None:

@@ -67,18 +67,20 @@ def propose(
     existing: Container[str] = (),
     measured: Optional[Measured] = None,
     profile: Optional[Profile] = None,
+    answers: Optional[Dict[Path, Any]] = None,
 ) -> Proposal:
     """Return the Proposal for a site.
 
     facts: of the module site_facts; nodes: {entry: what a probe saw on one of its compute nodes}; existing: names of
     variables that the host has, which are not asked about; measured: {path: (value, source)} of what earlier probes
-    saw, which is kept for the entries that `nodes` has no report of (VariablesFile.measured); profile: of the machine.
-    Its entries are proposed instead of one for each queue. Raises InputError if it is of another machine.
+    saw, which is kept for the entries that `nodes` has no report of (VariablesFile.measured); profile: of the machine,
+    whose entries are proposed instead of one for each queue; answers: of VariablesFile.answers. Raises InputError if the
+    profile is of another machine.
     """
     scheduler = facts["scheduler"] or (profile["scheduler"] if profile else None)
     # Without a batch system, none of its settings is proposed.
     batch_system = scheduler_class(scheduler) if scheduler else Scheduler
-    site = _Site(facts, nodes or {}, measured or {}, profile, batch_system, Proposal(existing))
+    site = _Site(facts, nodes or {}, measured or {}, profile, batch_system, Proposal(existing, answers))
     site.propose()
     return site.proposal
 
@@ -410,12 +412,12 @@ class _Entry:
         limit_s = self.queue["walltime_s"]
         text = duration_text(walltime_s(self.queue))
         source = self._source("walltime_s", "" if limit_s is None else "the queue's limit")
-        if limit_s is None:
-            self._ask("walltime", f"the queue's limit is unknown or unlimited; {text} is cautious")
-        elif limit_s > LONGEST_WALLTIME_S:
+        if limit_s is not None and limit_s > LONGEST_WALLTIME_S:
             allowed = duration_text(limit_s)
             source = f"the queue allows {allowed}; longer ones need longer tokens (tarball_token_lifetime)"
         self._set("walltime", text, source)
+        if limit_s is None:
+            self._ask("walltime", f"the queue's limit is unknown or unlimited; {text} is cautious")
 
     def _shapes(self, gpu_only: bool) -> None:
         enforced = self.facts["limits"]["memory_enforced"]

@@ -60,9 +60,9 @@ class VariablesFile:
         found: Measured = {}
 
         def add(path: Tuple[str, ...], key: Any, value: Any = None) -> None:
-            comment = self._comment(key, value)
+            comment = _PROBED.search(self._comment(key, value))
             if comment:
-                found[path] = (value and loader.construct_object(value, deep=True), comment)
+                found[path] = (value and loader.construct_object(value, deep=True), comment.group())
 
         try:
             loader = ansible_yaml.SafeLoader(self.content or "")
@@ -79,8 +79,27 @@ class VariablesFile:
             return {}
         return found
 
+    def answers(self) -> Dict[Tuple[str, ...], Any]:
+        """Return {path: value} of the options of entries that have no open question and no template.
+
+        They are empty if the content cannot be parsed, or has a tag of Ansible in one of them.
+        """
+        found: Dict[Tuple[str, ...], Any] = {}
+        try:
+            loader = ansible_yaml.SafeLoader(self.content or "")
+            entries = _items(loader.get_single_node()).get("glidein_entries", (None, None))[1]
+            for name, (_key, entry) in _items(entries).items():
+                for option, (key, node) in _items(entry).items():
+                    value = loader.construct_object(node, deep=True)
+                    if "TODO" not in self._comment(key, node) and "{{" not in str(value):
+                        found[("glidein_entries", name, option)] = value
+        # Of any type, as in _variables.
+        except Exception:  # pylint: disable=broad-exception-caught
+            return {}
+        return found
+
     def _comment(self, key: Any, value: Any) -> str:
-        """Return the part of the comment above a key, and after it or its value, that a probe has written; or "".
+        """Return the comment above a key, and after it or its value, in one line.
 
         key, value: nodes of YAML; value: None if only the line of the key counts.
         """
@@ -92,8 +111,7 @@ class VariablesFile:
             if not line.lstrip().startswith("#"):
                 break
             texts.insert(0, line.lstrip()[1:])
-        found = _PROBED.search(" ".join(" ".join(texts).split()))
-        return found.group() if found else ""
+        return " ".join(" ".join(texts).split())
 
     def with_others(self, text: str) -> Optional[str]:
         """Return a text, followed by the variables of the content that it does not have; None if that is impossible.

@@ -147,6 +147,25 @@ def test_a_variable_that_the_host_has_is_not_requested():
     }
 
 
+def test_an_answered_question_about_an_entry_is_not_asked_again_and_keeps_its_answer(tmp_path):
+    def proposed():
+        file = VariablesFile(str(tmp_path / "host.yml"))
+        return propose(known, answers=file.answers())
+
+    accounts = [account("physics"), account("chemistry")]
+    known = facts(queue("RM", accounts=["physics", "chemistry"], walltime_s=None), accounts=accounts)
+    text = host_vars_text(propose(known), known, HOST)
+    (tmp_path / "host.yml").write_text(text)
+    options = {"glidein_entries.RM.account", "glidein_entries.RM.walltime"}
+    assert options <= {todo.option for todo in proposed().todo}
+    lines = [line.replace("# account: ", "account: ") for line in text.splitlines() if "TODO" not in line]
+    answered = "\n".join(lines).replace("walltime: 24h", "walltime: 36h")
+    (tmp_path / "host.yml").write_text(answered)
+    again = proposed()
+    assert options.isdisjoint({todo.option for todo in again.todo})
+    assert (again.entries["RM"]["account"], again.entries["RM"]["walltime"]) == ("physics", "36h")
+
+
 # -- every proposal ------------------------------------------------------------------------------------------------
 
 # Facts have many parts and take long to generate.
