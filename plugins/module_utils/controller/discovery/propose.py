@@ -74,8 +74,8 @@ def propose(
     facts: of the module site_facts; nodes: {entry: what a probe saw on one of its compute nodes}; existing: names of
     variables that the host has, which are not asked about; measured: {path: (value, source)} of what earlier probes
     saw, which is kept for the entries that `nodes` has no report of (VariablesFile.measured); profile: of the machine,
-    whose entries are proposed instead of one for each queue; answers: of VariablesFile.answers. Raises InputError if the
-    profile is of another machine.
+    whose entries are proposed instead of one for each queue; answers: of VariablesFile.answers. Raises InputError if
+    the profile is of another machine.
     """
     scheduler = facts["scheduler"] or (profile["scheduler"] if profile else None)
     # Without a batch system, none of its settings is proposed.
