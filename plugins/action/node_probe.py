@@ -3,23 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The action plugin that gives the module node_probe its script and the host's variables, and runs a whole probe."""
 
-import os
-import re
 import time
 from typing import Any, Callable, Dict, Optional
 
 from ansible.utils.display import Display
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
+from ansible_collections.glidein.ops.plugins.plugin_utils.node_report_script import node_report_script
 from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import SiteActionModule, failure_message
 
 display = Display()
 
 INTERVAL_S = 10
-
-_FILES = os.path.join(os.path.abspath(__file__).rsplit(os.sep, 3)[0], "files")
-_READ_FILE = re.compile(
-    r'^ *(?:# shellcheck source=.*\n *)?\. "\$NODE_REPORT_PAYLOAD/(?P<path>[a-z_/.]+)"$', re.MULTILINE
-)
 
 
 class ActionModule(SiteActionModule):
@@ -67,14 +61,3 @@ class ActionModule(SiteActionModule):
                 display.display(f"[{host}] Waiting for {reports} of compute nodes")
             time.sleep(INTERVAL_S)
             result = run("read")
-
-
-def node_report_script() -> str:
-    """Return node_report.sh with the contents of the files that it reads in place: a batch job has no other files."""
-    script = _text_of("discovery", "node_report.sh")
-    return _READ_FILE.sub(lambda match: _text_of("glidein", match.group("path")), script) + "\n"
-
-
-def _text_of(*path: str) -> str:
-    with open(os.path.join(_FILES, *path), encoding="utf-8") as handle:
-        return handle.read().rstrip("\n")

@@ -6,7 +6,6 @@ import os
 import time
 
 import pytest
-from ansible_collections.glidein.ops.plugins.action.node_probe import node_report_script
 from ansible_collections.glidein.ops.plugins.module_utils.common.names import (
     is_job_name,
     job_prefix,
@@ -15,6 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.names import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.login_node import node_probe as probe_utils
 from ansible_collections.glidein.ops.plugins.modules import node_probe
+from ansible_collections.glidein.ops.plugins.plugin_utils.node_report_script import node_report_script
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options
 from ansible_collections.glidein.ops.tests.unit.support.fake_lsf import FakeLsf
 from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits

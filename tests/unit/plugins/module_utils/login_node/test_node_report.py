@@ -4,8 +4,8 @@
 import subprocess
 
 import pytest
-from ansible_collections.glidein.ops.plugins.action.node_probe import node_report_script
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.node_report import EMPTY, is_complete, parse_report
+from ansible_collections.glidein.ops.plugins.plugin_utils.node_report_script import node_report_script
 
 # As node_report.sh printed it on a Debian 13 node, with other values of cores and memory.
 REPORT = """\
