@@ -147,9 +147,8 @@ class DemandServer:
     def supply(self):
         """Return get_supply's result for a caller with a token."""
         now = epoch(self.engine.now)
-        histories = tracking.summaries(
-            self._known.values(), {key: (self._plans.get(key, []), self._told.get(key)) for key in self.entries}, now
-        )
+        entries = {key: (self._plans.get(key, []), self._told.get(key)) for key in self.entries}
+        histories = tracking.summaries(self._known.values(), entries, now, endings={})
         return {
             "as_of": None if self.as_of is None else self._demand_history[-1][0],
             "error": None,
