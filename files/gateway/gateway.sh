@@ -1,6 +1,5 @@
 #!/bin/sh
 # Copyright (c) 2026, the glidein.ops authors
-# GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # Controls the gateway of the directory that this file is in. The role glidein.ops.gateway installs it.

@@ -4,10 +4,8 @@
 # The tarball: choose one that fits this node, verify and unpack it, and test whether HTCondor runs. Each failure has a status
 # of its own.
 #
-# tarballs.list in the payload has one line for each tarball: NAME ARCH GLIBC HTCONDOR PLATFORM SHA256 FILE. GLIBC is the
-# oldest glibc that the node may have. HTCONDOR is a version. FILE is in `tarballs` of the payload. With a line "from ADDRESS",
-# the tarball is downloaded from ADDRESS/NAME-<first 12 digits of SHA256>.tar.gz instead. The checksum is in the payload, so
-# the server need not be trusted.
+# README.md has the format of tarballs.list. GLIBC is the oldest glibc that the node may have. The checksum of a downloaded
+# tarball is in the payload, so the server need not be trusted.
 #
 # The credential: an IDTOKEN outside the tarball, which may be renewed while the glidein runs, or the pool password in the
 # tarball. It is only in files of mode 0600, never in an argument, an environment variable or a log.

@@ -86,7 +86,6 @@ try_image() {
 
 CVMFS_S=20 # time limit for the repositories
 
-
 # find_software: set CONTAINER_PROGRAM to the path of apptainer or singularity, or empty, and NODE_ATTRIBUTES to lines
 # "Name = value".
 find_software() {
