@@ -50,7 +50,7 @@ def supplied(site, name="cpu", shape="node", registered=12, **changes):
     now = int(time.time())
     return {
         "site": site, "entry": name, "shape": shape, "registered": registered, "retired": 0, "cpus": 28 * registered,
-        "cpus_claimed": 21 * registered, "free": [], "passed_over": [], "oldest": now - 9000, "newest": now - 100,
+        "cpus_claimed": 21 * registered, "free": [], "passed_over": [], "oldest": now - 9000,
         **changes,
     }  # fmt: skip
 

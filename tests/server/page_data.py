@@ -44,7 +44,7 @@ def supplied(site="PSC", entry="RM", shape="node", **changes):
     """Return an entry of the supply."""
     return {
         "site": site, "entry": entry, "shape": shape, "registered": 2, "cpus": 56, "cpus_claimed": 28, "free": [],
-        "passed_over": [], "oldest": NOW - 900, "newest": NOW - 60, "retired": 0, "sample": None, "history": None,
+        "passed_over": [], "oldest": NOW - 900, "retired": 0, "sample": None, "history": None,
         "core_hours": None,
         **changes,
     }  # fmt: skip
@@ -106,7 +106,7 @@ def page_data(**changes):
         "settings": config.parse(sections), "now": NOW, "supply": supply(supplied()),
         "reports": reports(report()), "history": empty_history(), "clients": (), "leases": (), "pause": NOT_PAUSED,
         "usage": {"months": (), "sites": {"rows": (), "more": 0}, "projects": {"rows": ()}}, "caller_has_token": False,
-        "job": None, "can_report": True, **changes, "demand": shown,
+        "job": None, "can_report": True, "database_works": True, **changes, "demand": shown,
     }  # fmt: skip
     return PageData(**values)
 

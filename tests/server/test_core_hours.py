@@ -229,7 +229,7 @@ def test_claimed_slots_count_for_their_user_and_project():
         claimed(group="physics.alice", cpus=3),
         claimed(group="physics.alice", ProjectName="Neutrino"),
         claimed(ProjectName="Neutrino", cpus=4),
-        claimed(owner="x" * 500, SlotType="Static"),
+        claimed(owner="x" * 500, SlotType="Static", State="Preempting"),
         claimed(State="Unclaimed"),
     ]
     assert supply.job_cores({key: slots}, others=7) == [

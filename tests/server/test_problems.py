@@ -107,6 +107,7 @@ def held(reason):
         ({"demand": demand(group(), waiting_for_limit=[{"schedd": "cm", "count": 1200, "limit": 10000}])}, "limit",
          "Schedd cm", "1,200 idle jobs cannot start until others end: MAX_JOBS_RUNNING is 10,000."),
         ({"can_report": False}, "token", "", "No token exists: no site can report or take a lease."),
+        ({"database_works": False}, "database", "", "Reports, leases and history cannot be stored."),
     ],
 )  # fmt: skip
 def test_a_problem_has_its_kind_place_and_text(changes, kind, subject, text):

@@ -11,6 +11,8 @@ from glidein_demand.pool import supply
 from glidein_demand.pool.pool_state import GONE
 from glidein_demand.pool.queries import MANY_JOBS, QueryError, demand_queries
 from glidein_demand.refresh import Refresher
+from glidein_demand.store import schema
+from sqlalchemy.exc import SQLAlchemyError
 
 from conftest import NOW, TOKEN, demand_answer, group, settings
 from databases import becomes
@@ -64,6 +66,10 @@ class Refreshing(Refresher):
     def __init__(self, service, pool):
         super().__init__(service.server)
         service.server.queries.run = pool
+
+    @property
+    def database(self):
+        return self._server.database
 
     @property
     def demand(self):
@@ -204,6 +210,15 @@ def test_without_the_collector_the_schedds_of_the_last_refresh_are_queried(refre
     assert pool.asked("demand") == ["a", "a"]
     assert refresher.demand["schedds"] == {"answered": ["a"], "failed": []}
     assert refresher.supply["error"] == "refused"
+
+
+def test_a_database_that_cannot_be_used_is_no_error_of_the_collector(refreshing):
+    refresher = refreshing(Pool("a"))
+    with refresher.database.begin() as connection:
+        schema.marker.drop(connection)
+    with pytest.raises(SQLAlchemyError):
+        refresher.refresh_once()
+    assert (refresher.supply["error"], refresher.supply["others"]) == (None, 2)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def supplied(site, number, now):
     return {
         "site": f"Site-{site}", "entry": f"entry{number}", "shape": "node", "registered": 4, "cpus": 112,
         "cpus_claimed": 100, "free": [{"cpus": 3, "memory_mb": 8000, "disk_mb": 10000, "gpus": 0, "count": 4}],
-        "passed_over": [], "oldest": now - 7200, "newest": now - 60, "retired": 0,
+        "passed_over": [], "oldest": now - 7200, "retired": 0,
     }  # fmt: skip
 
 

@@ -92,7 +92,6 @@ class DemandServer:
             "free": counted(free),
             "passed_over": counted(passed),
             "oldest": min(starts, default=None),
-            "newest": max(starts, default=None),
         }
 
     # --- Requests

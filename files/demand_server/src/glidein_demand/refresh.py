@@ -10,6 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from .pool import schedds
 from .pool.passed_over import PassedOverDetector
 from .pool.pool_state import GONE
@@ -109,11 +111,14 @@ class Refresher:
             }
         )
         self._slot_states = result["slot_states"]
-        machine_ads.add(result["samples"], now)
-        self._server.glideins.registered(result["glideins"], now)
-        self._server.core_hours.jobs_seen(result["job_cores"], now)
         self._passed_over.empty_glideins = result["empty_glideins"]
-        self._pool_state.store_supply(result["supply"], now)
+        try:
+            machine_ads.add(result["samples"], now)
+            self._server.glideins.registered(result["glideins"], now)
+            self._server.core_hours.jobs_seen(result["job_cores"], now)
+        finally:
+            # The collector has answered, also if the database cannot be written.
+            self._pool_state.store_supply(result["supply"], now)
 
     def _read_limits(self) -> None:
         result = self._run({"type": "limits", "collector": self._settings.pool.collector})
@@ -134,12 +139,17 @@ class Refresher:
         return self._server.queries.run(query, self._settings.pool.query_timeout_seconds)
 
     def _attempt(self, source: str, work: Callable[[], None], on_error: Callable[[str], None] | None = None) -> None:
-        """Do the work with the result of a source. After a failure, call `on_error` with its reason as one line."""
+        """Do the work with the result of a source. After a failure, call `on_error` with its reason as one line.
+
+        Raise the errors of the database, which are not those of the source.
+        """
         error = ""
         try:
             work()
         except QueryError as failure:
             error = str(failure)
+        except SQLAlchemyError:
+            raise
         except Exception as failure:  # noqa: BLE001 - an invalid result of one daemon must not end the thread
             error = f"unexpected result: {one_line(repr(failure))}"
         self._log_change(source, error)

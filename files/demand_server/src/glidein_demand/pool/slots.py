@@ -53,6 +53,9 @@ _TOKEN = re.compile(r"glidein-([A-Za-z0-9][A-Za-z0-9._-]{0,63})@[^@\s]*\Z")
 SlotStates = dict[str, list[int]]
 """States of partitionable slots, by name: free cores, memory, GPUs, NumDynamicSlotsTime, time of the last change."""
 
+CLAIMED_STATES = ("Claimed", "Preempting")
+"""States of a slot whose cores a job uses."""
+
 UPDATE_DELAY_S = 30
 """The startd sets NumDynamicSlotsTime within its POLLING_INTERVAL (5 s by default) after a change."""
 
@@ -105,7 +108,7 @@ def cores(slot: Slot) -> tuple[int, int]:
 def claimed_cores(slot: Slot) -> int:
     """Return the cores that jobs use. A static slot in another state, such as Owner, is neither claimed nor free."""
     total, free = cores(slot)
-    if slot.get("SlotType") == "Partitionable" or slot.get("State") in ("Claimed", "Preempting"):
+    if slot.get("SlotType") == "Partitionable" or slot.get("State") in CLAIMED_STATES:
         return total - free
     return 0
 

@@ -145,13 +145,13 @@ def summarise(
     """Return the part of get_supply that comes from the collector.
 
     {"entries": [{"site", "entry", "shape", "registered", "retired", "cpus", "cpus_claimed", "free", "passed_over",
-    "oldest", "newest"}], "others", "others_free", "others_cpus", "others_cpus_claimed", "problems"}
+    "oldest"}], "others", "others_free", "others_cpus", "others_cpus_claimed", "problems"}
 
     `registered` and `retired` count startds, not slots; retired startds accept no further job. `cpus` are
     cores. `free` and `passed_over` are [{"cpus", "memory_mb", "disk_mb", "gpus", "count", "until"}]: the free resources
     of partitionable slots, and unclaimed static slots, that accept jobs (slots.accepts_jobs). `passed_over` has
     those that the negotiator has passed over. `until` is slots.job_deadline.
-    `oldest` and `newest` are starts of startds. `others` is the number of machines that are not glideins of this
+    `oldest` is the first start of a startd. `others` is the number of machines that are not glideins of this
     deployment, and `others_free` their free slots that were not passed over.
     """
     since = slots.passed_over_since(negotiators)
@@ -196,7 +196,7 @@ def job_cores(
     found = Counter({(OTHER_MACHINES, "", "", "", "", ""): others} if others else {})
     for place, own in glideins.items():
         for slot in own:
-            if slot.get("State") == "Claimed" and slot.get("SlotType") != "Partitionable":
+            if slot.get("State") in slots.CLAIMED_STATES and slot.get("SlotType") != "Partitionable":
                 user = _text(slot, "RemoteOwner")
                 project = project_of(_text(slot, "AccountingGroup"), user) or _text(slot, "ProjectName")
                 own_vo = _text(slot, "x509UserProxyVOName") or token_vos.get(_text(slot, "AuthTokenIssuer"), vo)
@@ -290,7 +290,7 @@ def _entry(key: Key, own: list[Slot], is_passed_over: Test, now: float) -> dict[
         "site": key[0], "entry": key[1], "shape": key[2],
         "registered": len(startds), "retired": sum(slots.is_retired(slot, now) for slot in startds.values()),
         **_count(own, is_passed_over, now),
-        "oldest": min(starts, default=None), "newest": max(starts, default=None),
+        "oldest": min(starts, default=None),
     }  # fmt: skip
 
 

@@ -138,7 +138,7 @@ def _store_plans(
     of_site = table.c.site == report["site"]
     known = {(row.entry, row.shape): row for row in connection.execute(select(table).where(of_site))}
     new = {}
-    for entry in report["entries"][:MAX_ENTRIES_OF_A_SITE]:
+    for entry in report["entries"]:
         pair = (entry["entry"], entry["shape"])
         old = known.get(pair)
         plans = glidein_tracking.with_plan(

@@ -157,7 +157,7 @@ def _shares(weeks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         ]
         for week in reversed(weeks)
     ]
-    head = ["Week of", "Share of glideins", "Core hours of glideins", "Core hours of other machines"]
+    head = ["Week of", "Share of glideins", "Used core-hours, glideins", "Used core-hours, other machines"]
     return _figure("share", "Work done by glideins", "per week", head, rows)
 
 
@@ -175,8 +175,8 @@ def _used(work: Mapping[str, Any]) -> dict[str, Any]:
         [time, format_hours(granted), format_hours(used), f"{100 * used / granted:.0f} %" if granted else UNKNOWN]
         for time, granted, used in shown
     ]
-    head = ["Time (UTC)" if step == "hour" else f"{step.capitalize()} of", "Core hours granted", "Core hours used"]
-    return _figure("work", "Core hours used", f"per {step}", [*head, "Used"], rows)
+    head = ["Time (UTC)" if step == "hour" else f"{step.capitalize()} of", "Granted core-hours", "Used core-hours"]
+    return _figure("work", "Used core-hours", f"per {step}", [*head, "Used"], rows)
 
 
 def _last(values: Sequence[float | None]) -> float | None:

@@ -91,7 +91,7 @@ def get_demand(server: Server, caller: Caller, params: GetDemand) -> JsonResult:
 
 def get_supply(server: Server, caller: Caller, _params: GetSupply) -> JsonResult:
     _require_read_access(caller, server.settings.server.reading)
-    return results.supply(server, caller)
+    return results.supply(server, caller.is_known)
 
 
 def get_job(server: Server, caller: Caller, params: GetJob) -> dict[str, Any]:

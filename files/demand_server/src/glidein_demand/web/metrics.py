@@ -18,8 +18,7 @@ from .. import __version__
 from ..pool.schedds import Starts, described_gateways
 from ..server import Server
 from ..store.core_hours import CoreHours
-from ..values import Key
-from . import problems
+from . import problems, results
 from .methods import METHODS
 
 MAX_SERIES = 5000
@@ -111,7 +110,7 @@ class _ServerMetrics(Collector):
         yield from _of_gateways(described_gateways(snapshot.gateways, now))
         yield from _of_sites(reports, server.reports.launched(), server.leases.rows())
         yield from _of_entries(reports, snapshot.supply["entries"], server.glideins.totals())
-        yield from _of_recent_glideins(server.glideins.summary(now))
+        yield from _of_recent_glideins(results.supply(server, True).value["entries"])
         yield from _of_core_hours(server.core_hours)
 
 
@@ -242,8 +241,8 @@ def _of_entries(
     yield _gauges("glidein_site_entry_error", help_text, ["site", "entry"], _bounded(errors))
 
 
-def _of_recent_glideins(recent: Mapping[Key, Mapping[str, Any]]) -> Iterator[Metric]:
-    known = [(site, entry, history) for (site, entry, _shape), history in recent.items()]
+def _of_recent_glideins(entries: Iterable[Mapping[str, Any]]) -> Iterator[Metric]:
+    known = [(entry["site"], entry["entry"], entry["history"]) for entry in entries if entry["history"]]
     sums = _sums(_RECENT, ((site, {"entry": name, **history}) for site, name, history in known))
     for name, help_text in _RECENT.items():
         yield _gauges(f"glidein_site_recent_{name}", help_text, ["site", "entry"], _bounded(sums[name]))

@@ -29,6 +29,7 @@ class Kind(NamedTuple):
 
 # The page uses this order: the most severe first.
 KINDS: Mapping[str, Kind] = {
+    "database": Kind(ERROR, "Database unusable", "", "Read the service's log: journalctl -u glidein-demand."),
     "queue": Kind(ERROR, "Queue not read", "", "Read the service's log: journalctl -u glidein-demand."),
     "schedd_gone": Kind(
         ERROR,
@@ -176,6 +177,8 @@ def health(about: Mapping[str, Any], settings: Settings, now: float) -> dict[str
 def find(data: PageData) -> list[Problem]:
     """Return all problems except a pause, sorted by severity, kind and subject."""
     problems = [*_of_demand(data), *_of_supply(data), *_of_reports(data), *_of_history(data)]
+    if not data.database_works:
+        problems.append(Problem("database", "Reports, leases and history cannot be stored."))
     if not data.can_report:
         problems.append(Problem("token", "No token exists: no site can report or take a lease."))
     order = list(KINDS)

@@ -82,9 +82,11 @@ def state_for(demand: Mapping[str, Any], held: Mapping[str, int], paused: bool) 
     return [] if paused else pyglidein_state(demand_for(demand, held, paused)["groups"])
 
 
-def supply(server: Server, caller: Caller) -> result_cache.JsonResult:
-    """Return get_supply: registered glideins, with samples, recent plans and history per entry."""
-    known = caller.is_known
+def supply(server: Server, known: bool) -> result_cache.JsonResult:
+    """Return get_supply: registered glideins, with samples, recent plans and history per entry.
+
+    known: for callers with a token.
+    """
     snapshot = server.pool_state.snapshot()
 
     def make() -> tuple[Any, float]:
@@ -159,6 +161,7 @@ class PageData:
     """The job in the address (`?job=`): {"query", "result": of get_job} or {"query", "error"}. Needs a token."""
     can_report: bool
     """True if a site can report: at least one token exists."""
+    database_works: bool
 
 
 def page(server: Server, caller: Caller, range_name: str | None, asked: str) -> PageData:
@@ -171,7 +174,7 @@ def page(server: Server, caller: Caller, range_name: str | None, asked: str) -> 
         settings=server.settings,
         now=now,
         demand=server.pool_state.snapshot().results.demand(known),
-        supply=supply(server, caller).value,
+        supply=supply(server, known).value,
         history=history(server, charts.range_or_default(range_name)).value,
         reports=server.reports.reports(),
         clients=sorted(server.clients.recent(now).items()),
@@ -181,6 +184,7 @@ def page(server: Server, caller: Caller, range_name: str | None, asked: str) -> 
         caller_has_token=known,
         job=_explained(server, asked[:300]) if asked else None,
         can_report=any(row["kind"] == "site" for row in server.tokens.rows()),
+        database_works=not server.database.problem(),
     )
 
 

@@ -75,7 +75,7 @@ def demand() -> flask.Response:
 @routes.get("/supply")
 def supply() -> flask.Response:
     """Return the result of get_supply."""
-    return from_json(results.supply(current_server(), flask.g.caller).body)
+    return from_json(results.supply(current_server(), flask.g.caller.is_known).body)
 
 
 @routes.get("/history")

@@ -143,10 +143,10 @@
   function share(colour) {
     const rows = data.share;
     const y = { min: 0, max: 100, ticks: { callback: (value) => `${value} %` } };
-    const label = (item) => ` ${item.parsed.y} %: ${count(rows[item.dataIndex].used_core_hours)} core hours`;
+    const label = (item) => ` ${item.parsed.y} %: ${count(rows[item.dataIndex].used_core_hours)} core-hours`;
     const chosen = options(colour, weekAxis(rows), y, ofWeek(rows), label);
-    chosen.plugins.tooltip.callbacks.footer = (items) => `Other machines: ${count(rows[items[0].dataIndex].other_core_hours)} core hours`;
-    const bars = { label: "Share of core hours done by glideins", data: rows.map((row) => row.percent), backgroundColor: colour.series[0], maxBarThickness: 40 };
+    chosen.plugins.tooltip.callbacks.footer = (items) => `Other machines: ${count(rows[items[0].dataIndex].other_core_hours)} core-hours`;
+    const bars = { label: "Share of core-hours done by glideins", data: rows.map((row) => row.percent), backgroundColor: colour.series[0], maxBarThickness: 40 };
     return { type: "bar", data: { labels: rows.map((row) => row.week), datasets: [bars] }, options: chosen };
   }
 
