@@ -10,6 +10,7 @@ import base64
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import gateway_catalogue, gateway_tarball
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
@@ -165,18 +166,25 @@ class ActionModule(ControllerActionModule):
 
         In check mode before the first run of the playbook, files are missing. Otherwise that raises InputError.
         """
-        contents = {}
+        contents, missing = {}, {}
         for path in paths:
-            read = self._execute_module("ansible.builtin.slurp", module_args={"src": path}, task_vars=task_vars)
+            try:
+                read = self._execute_module("ansible.builtin.slurp", module_args={"src": path}, task_vars=task_vars)
+            except AnsibleConnectionFailure:
+                raise
+            except AnsibleError as error:
+                raise InputError(f"{path} cannot be read on {manager}: {error}") from error
             if "content" in read:
                 contents[path] = base64.b64decode(read["content"]).decode("utf-8", "replace")
-        missing = [path for path in paths if path not in contents]
+            else:
+                missing[path] = read.get("msg") or "unknown error"
         if missing and not self._task.check_mode:
             raise InputError(
-                f"{' and '.join(missing)} cannot be read on {manager}. Run the playbook {playbook} for "
-                f"{manager} too: without -l, or with -l {manager},{task_vars['inventory_hostname']}."
+                f"{' and '.join(missing)} cannot be read on {manager} ({'; '.join(missing.values())}). Run the "
+                f"playbook {playbook} for {manager} too: without -l, or with -l "
+                f"{manager},{task_vars['inventory_hostname']}."
             )
-        return contents, missing
+        return contents, list(missing)
 
 
 def _central_manager(task_vars: Dict[str, Any]) -> Optional[str]:

@@ -13,9 +13,6 @@ description:
 options:
   _terms:
     description: Not used.
-  directory:
-    description: Directory of the sessions' sockets. The default is the host's variable C(glidein_ssh_session_dir).
-    type: str
 """
 
 EXAMPLES = r"""
@@ -49,7 +46,6 @@ class LookupModule(LookupBase):
 
     def run(self, terms: List[str], variables: Optional[Dict[str, Any]] = None, **kwargs: Any) -> List[str]:
         variables = variables or {}
-        self.set_options(var_options=variables, direct=kwargs)
 
         def value(*names: str) -> Any:
             """Return the value of the first of these variables that is defined."""
@@ -64,6 +60,6 @@ class LookupModule(LookupBase):
             value("ansible_port", "ansible_ssh_port"),
             "\0".join(argument or "" for argument in arguments),
         )
-        directory = self.get_option("directory") or value("glidein_ssh_session_dir") or DIRECTORY
+        directory = value("glidein_ssh_session_dir") or DIRECTORY
         path = os.path.join(os.path.expanduser(directory), socket)
         return [" ".join(shlex.quote(argument) for argument in using_arguments(path, name))]

@@ -45,7 +45,7 @@ def test_the_invalid_variables_of_all_hosts_are_named_before_the_first_change(tm
         b_good={"glidein_credential_file": str(token), "glidein_credential": "pool_password"},
         c_odd={"glidein_site": "odd", "glidein_entries": {"cpu": {**entry, "walltime": "2 fortnights"}}},
         d_supplied={"glidein_credential_file": str(token), "glidein_queue_wait": "1d"},
-        e_profile={"glidein_profile": "tacc-frontera"},
+        e_default={},
     )
     text = " ".join(output.split())
     for error in (
@@ -53,8 +53,7 @@ def test_the_invalid_variables_of_all_hosts_are_named_before_the_first_change(tm
         "a_undefined: glidein_limits: it refers to an undefined variable: 'missing_limit' is undefined",
         "c_odd: glidein_entries.cpu.walltime: '2 fortnights' is invalid",
         f"d_supplied: glidein_credential_file={token}: the token expires at 2023-11-14 22:13:20 UTC",
-        "e_profile: glidein_profile: only discovery reads profiles. Run `ansible-playbook -i INVENTORY glidein.ops.",
-        "e_profile: A glidein may need its token for 266400 s: glidein_queue_wait (3d)",
+        "e_default: A glidein may need its token for 266400 s: glidein_queue_wait (3d)",
     ):
         assert error in text, output
     assert "b_good: " not in text, output

@@ -235,11 +235,6 @@ def _raw(hostvars: Any, host: str) -> Any:
 
 
 def _error(name: str) -> str:
-    if name == "glidein_profile":
-        return (
-            "glidein_profile: only discovery reads profiles. Run `ansible-playbook -i INVENTORY glidein.ops.discover "
-            "-l HOST -e profile=NAME`, copy the variables that it shows into those of the host, and delete this one"
-        )
     return (
         f"{name}: unknown variable{did_you_mean(name, VARIABLES, PREFIX)}. The names that begin with {PREFIX} are "
         "those of docs/variables.md; a variable of your own needs another name, or another variable that refers to it"

@@ -137,7 +137,8 @@ VARIABLES = {
     "glidein_demand_token": Variable(
         "text", "", SITE, "the site's secret for the demand server", secret=True),
     "glidein_demand_url": Variable(
-        "text", None, POOL, "address of the demand server, such as http://cm.example.org:11001", required=True),
+        "text", None, POOL, "address of the demand server, such as http://cm.example.org:11001", required=True,
+        pull=True),
     "glidein_deployment": Variable(
         "text", "glidein", POOL, "name of the deployment", pull=True, modules=EACH, check=ANYTHING),
     "glidein_deployment_limits": Variable("mapping", {}, POOL, "limits over all sites", pull=True),
@@ -208,10 +209,9 @@ VARIABLES = {
         "list", [], SITE, "names of glidein_tarballs that the nodes need",
         check=list_of_texts(re.compile(r"\S+\Z"), "a list of names")),
     "glidein_pull": Variable("boolean", False, SITE, "whether the login node runs the site's cycles itself"),
-    "glidein_pull_demand_url": Variable(
-        "text", "{{ glidein_demand_url }}", SITE, "the demand server's address for the login node"),
     "glidein_pull_python": Variable("text", "python3", SITE, "a Python 3.10 or later on the login node"),
-    "glidein_pull_schedule": Variable("text", "*/5 * * * *", SITE, "schedule of cron on the login node"),
+    "glidein_pull_schedule": Variable("text", "*/5 * * * *", SITE, "schedule of cron on the login node",
+        check=_text(r"(\S+\s+){4}\S+|", "the five fields of cron, or nothing")),
     "glidein_queue_wait": Variable(
         "duration", "3d", SITE, "how long a glidein may wait in the site's queue", pull=True),
     "glidein_renew": Variable("boolean", False, POOL, "whether a cycle renews tokens that expire soon"),

@@ -18,7 +18,7 @@ ENTRY = {
 }
 VARIABLES = {
     "glidein_pull": True,
-    "glidein_pull_demand_url": "http://cm:11001",  # the server's name on the login node
+    "glidein_demand_url": "http://cm:11001",  # the server's name on the login node
     "glidein_pull_schedule": "7 3 1 1 *",  # a cron entry that does not start a cycle meanwhile
     "glidein_entries": {"cpu": ENTRY},
     "glidein_cache_dir": str(STATE / "cache"),

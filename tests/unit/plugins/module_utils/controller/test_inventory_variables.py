@@ -122,11 +122,6 @@ def test_the_error_of_a_template_is_shown_unless_the_variable_may_have_a_secret(
     assert unreadable(variables, name) == [f"{name}: {reason}"]
 
 
-def test_the_error_of_a_profile_names_the_remedy():
-    ((_host, error),) = unknown_variables({"h": {"glidein_profile": "purdue-anvil"}}, ["h"])
-    assert error.startswith("glidein_profile: only discovery reads profiles. Run `ansible-playbook -i INVENTORY glide")
-
-
 def test_of_a_value_with_an_unresolved_template_only_the_template_is_shown():
     (error,) = unreadable({"glidein_demand_token": "s3cret-{{ x }}-part"}, "glidein_demand_token", "glidein_site")
     assert error == "glidein_demand_token: it refers to an undefined variable: {{ x }}"

@@ -6,6 +6,7 @@
 import base64
 
 import pytest
+from ansible.errors import AnsibleError
 from ansible.parsing.dataloader import DataLoader
 from ansible_collections.glidein.ops.plugins.action.site_payload import ActionModule
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
@@ -103,7 +104,7 @@ def test_a_list_of_tarballs_is_parsed_by_line():
 
 
 class CentralManager(ActionModule):
-    """The action plugin on a central manager that has these files. An OSError is raised when Ansible reads the file."""
+    """The action plugin on a central manager that has these files. An error is raised when Ansible reads the file."""
 
     def __init__(self, files, check_mode):
         self.files = files
@@ -114,9 +115,10 @@ class CentralManager(ActionModule):
 
     def _execute_module(self, module_name, module_args, task_vars):
         text = self.files.get(module_args["src"])
-        if isinstance(text, OSError):
+        if isinstance(text, Exception):
             raise text
-        return {"failed": True} if text is None else {"content": base64.b64encode(text.encode("latin-1")).decode()}
+        absent = {"failed": True, "msg": f"File not found: {module_args['src']}"}
+        return absent if text is None else {"content": base64.b64encode(text.encode("latin-1")).decode()}
 
 
 FILES = {
@@ -190,7 +192,9 @@ def test_a_renewal_collects_the_token_only():
 
 
 def test_files_that_the_central_manager_lacks_are_named_and_not_an_error_in_check_mode():
-    with pytest.raises(InputError, match=r"tokens/lab cannot be read on cm. Run the playbook .* with -l cm,login\."):
+    with pytest.raises(
+        InputError, match=r"tokens/lab cannot be read on cm \(File .*\)\. Run the .* with -l cm,login\."
+    ):
         collected(files={})
     assert collected(files={}, check_mode=True)["missing"] == list(FILES)[::2]
     with pytest.raises(
@@ -254,8 +258,8 @@ def test_a_renewal_of_a_gateway_collects_its_token_only():
 @pytest.mark.parametrize(
     ("files", "variables", "error"),
     [
-        ({}, {}, f"{GATEWAY_LIST} and {GATEWAY_TOKEN} cannot be read on cm. Run the playbook glidein"
-                 ".ops.gateway for cm too: without -l, or with -l cm,login."),
+        ({}, {}, f"{GATEWAY_LIST} and {GATEWAY_TOKEN} cannot be read on cm (File not found: {GATEWAY_LIST}; File not "
+                 f"found: {GATEWAY_TOKEN}). Run the playbook glidein.ops.gateway for cm too: without -l"),
         (GATEWAY_FILES, {"managers": ()}, "The group glidein_central_manager of the inventory is empty: a gateway"),
         (GATEWAY_FILES, {"glidein_platforms": ["native", "x"]}, "glidein_platforms: ['native', 'x'] is invalid"),
         (GATEWAY_FILES, {"glidein_platforms": {}}, "glidein_platforms: {} is invalid; expected a list"),
@@ -284,8 +288,10 @@ def test_an_invalid_variable_is_named():
         ({"tokens/lab": ""}, {}, "/var/lib/glidein-ops/tokens/lab on cm is not an IDTOKEN"),
         ({"tokens/lab": "\xff"}, {}, "/var/lib/glidein-ops/tokens/lab on cm is not an IDTOKEN"),
         ({"tarballs.list": OSError(28, "No space left on device")}, {}, "[Errno 28] No space left on device"),
+        ({"tokens/lab": AnsibleError("Missing sudo password")}, {},
+         "/var/lib/glidein-ops/tokens/lab cannot be read on cm: Missing sudo password"),
     ],
-)
+)  # fmt: skip
 def test_every_error_is_in_the_result_because_ansible_would_hide_it(files, variables, error):
     files = {**FILES, **{f"/var/lib/glidein-ops/{path}": text for path, text in files.items()}}
     result = CentralManager(files, False).run(None, task_variables(**variables))
