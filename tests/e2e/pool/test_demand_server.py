@@ -99,7 +99,9 @@ def test_leases_and_reports_outlive_a_kill(cm, alice, server, token):
 def test_the_metrics_have_the_demand_and_the_sites(alice, server):
     alice.submit(4)
     server.wait_for_jobs(4)
-    assert "glidein_demand_idle_jobs 4.0" in server.get("/metrics").text
+    metrics = server.get("/metrics").text
+    assert "glidein_demand_idle_jobs 4.0" in metrics
+    assert "process_open_fds" in metrics  # the service sees its own processes in /proc
     health = server.get("/healthz")
     assert (health.status_code, health.json()["status"]) == (200, "ok")
 
