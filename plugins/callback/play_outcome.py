@@ -55,4 +55,8 @@ class CallbackModule(CallbackBase):
     def _add(self, result: Any) -> None:
         found = result._result
         text = found.get("msg") or found.get("censored") or found.get("stderr") or "failed"
-        self._failed.append({"host": result._host.get_name(), "task": result._task.get_name(), "msg": str(text)})
+        host = result._host.get_name()
+        if result._task.run_once:
+            # The task is for no single host of the play.
+            host = (found.get("_ansible_delegated_vars") or {}).get("ansible_delegated_host") or host
+        self._failed.append({"host": host, "task": result._task.get_name(), "msg": str(text)})

@@ -28,6 +28,13 @@ PLAYS = """\
   ignore_unreachable: true
   tasks:
     - ansible.builtin.command: {argv: ["true"]}
+- hosts: fine
+  gather_facts: false
+  tasks:
+    - name: Fail once for all hosts
+      ansible.builtin.fail: {msg: no demand}
+      delegate_to: localhost
+      run_once: true
 - hosts: elsewhere
   gather_facts: false
   tasks:
@@ -60,11 +67,11 @@ def test_failures_that_count_unreachable_hosts_and_the_statistics_are_written(tm
     assert path.stat().st_mode & 0o777 == 0o600, output
     assert "geheim" not in path.read_text()
     found = json.loads(path.read_text())
-    assert (found["exit_status"], found["failed_hosts"]) == (2, ["here", "there"])
+    assert (found["exit_status"], found["failed_hosts"]) == (2, ["here", "localhost", "there"])
     assert found["cycle"] == {"submitted": 2, "cancelled": 0, "problems": ["a", "b"]}
     failed = {each["host"]: each for each in found["failed"]}
-    assert sorted(failed) == ["here", "there"]
-    assert len(found["failed"]) == 2
+    assert sorted(failed) == ["here", "localhost", "there"]
+    assert len(found["failed"]) == 3
     assert failed["here"]["task"] == "Fail with a secret"
     assert "no_log" in failed["here"]["msg"]
     assert "127.0.0.1" in failed["there"]["msg"]

@@ -56,18 +56,26 @@ def is_refused() -> bool:
     return bool(_REFUSED)
 
 
+def _opened(path: str) -> int:
+    """Return a descriptor of the path. NFS locks a file only if it is open for writing; a directory cannot be."""
+    try:
+        return os.open(path, os.O_RDWR)
+    except OSError:
+        return os.open(path, os.O_RDONLY)
+
+
 def _open_locked(path: str) -> int:
     descriptor = None
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = _opened(path)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if descriptor is not None:
             os.close(descriptor)
         if not isinstance(error, BlockingIOError):
             raise InputError(
-                f"glidein_cycle_lock: {path!r} cannot be locked: {error.strerror}; expected a readable file or "
-                "directory on a file system that supports flock"
+                f"glidein_cycle_lock: {path!r} cannot be locked: {error.strerror}; expected a directory or "
+                "file that can be read (on NFS: written), on a file system that supports flock"
             ) from error
         _REFUSED[path] = BusyError(f"Another cycle holds the lock {path}: this cycle ends and changes nothing.")
         raise _REFUSED[path] from error

@@ -230,13 +230,26 @@ def _served(items: Iterable[PlanItem]) -> int:
 
 
 def _submitted_item(outcomes: List[Outcome], item: PlanItem) -> PlanItem:
-    """Return a plan item without the glideins that the module glideins could not submit, and without their jobs."""
+    """Return a plan item as the module glideins left it: without the jobs of glideins that it could not submit."""
     result = _result_of(outcomes, item)
-    if not result.get("errors") or item.counted is None:
+    if item.counted is None:
+        return item
+    if _has_refused(result):
+        return item.with_queued(item.counted, "nothing was submitted or cancelled")
+    if not result.get("errors"):
         return item
     wanted, done = (sum(each[number] for each in _of_item(result, key, item)) for key, number in _SUBMISSIONS)
     queued = min(item.queued, max(0, item.queued - wanted + done))
     return item.with_queued(queued, f"{wanted - done} could not be submitted")
+
+
+def _has_refused(result: Dict[str, Any]) -> bool:
+    """Return whether the module glideins failed with an error of its own before it acted.
+
+    After a crash, a time limit or a lost connection it is unknown what was submitted.
+    """
+    unknown = ("exception", "module_stderr", "timed_out", "unreachable")
+    return bool(result.get("failed")) and "decisions" not in result and not any(result.get(key) for key in unknown)
 
 
 def _reason(outcomes: List[Outcome], item: PlanItem) -> str:

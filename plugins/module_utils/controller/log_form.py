@@ -52,7 +52,8 @@ def checked_options(raw: Any) -> Dict[str, Optional[str]]:
     """Return the options of `glidein_log_s3` with their defaults. Raises InputError, which quotes no secret."""
     if not isinstance(raw, dict):
         raise InputError(
-            invalid("glidein_log_s3", raw, "a mapping with the keys bucket, endpoint, region, prefix, ...")
+            "glidein_log_s3: invalid (not shown: it may have a secret); expected a mapping with the keys bucket, "
+            "endpoint, region, prefix, ..."
         )
     problems: List[str] = []
     options = _OPTIONS.check(problems, "glidein_log_s3", raw)

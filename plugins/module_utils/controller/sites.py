@@ -29,7 +29,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 
-# Limits of the demand server for jobs that are not served: groups, and characters of a reason.
+# Limits of the demand server: reasons of held glideins of an entry; groups of jobs that are not served, and characters
+# of a reason.
+MAX_SICK_REASONS = 20
 MAX_UNSERVED = 50
 MAX_REASON_CHARS = 500
 
@@ -110,6 +112,9 @@ def site_reports(sites: Dict[str, Any], glideins: Dict[str, Any], plan: Plan) ->
         else:
             # The queue matches the plan: the module was skipped.
             report = _report(site["queue"], items, {})
+        # The plan leaves out a site with an invalid configuration.
+        invalid = "; ".join(dict.fromkeys(error["error"] for error in plan.errors if error["site"] == name))
+        report["error"] = report["error"] or invalid or None
         reports.append({"site": name, "report": dict(report, **_unserved(plan, name))})
     return reports
 
@@ -198,7 +203,7 @@ def _report(queue: Dict[str, Any], items: List[PlanItem], result: Dict[str, Any]
                 "queued": counts[key]["queued"],
                 "running": counts[key]["running"],
                 "sick": counts[key]["sick"],
-                "sick_reasons": counts[key]["sick_reasons"],
+                "sick_reasons": counts[key]["sick_reasons"][:MAX_SICK_REASONS],
                 "registered": item.registered,
                 # Submissions of unknown outcome have no job_id.
                 "launched": _total([each for each in submitted if each["job_id"] is not None], key),

@@ -48,6 +48,7 @@ class Schedule:
 
     def __init__(self, folder):
         self.folder = folder
+        self.path = os.environ["PATH"]
         self.state = folder / "state"
         self.inventory = folder / "inventory"
         binaries = folder / "versions" / "v1" / "venv" / "bin"
@@ -83,7 +84,7 @@ class Schedule:
     def start(self, *arguments):
         return subprocess.Popen(
             ["/bin/sh", str(self.folder / "run"), *arguments],
-            env={"PATH": os.environ["PATH"], "HOME": str(self.folder)},
+            env={"PATH": self.path, "HOME": str(self.folder)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd="/",
@@ -229,6 +230,16 @@ def test_a_second_run_of_the_same_playbook_is_refused(schedule):
     first.communicate(timeout=300)
     with (schedule.folder / "lock").open() as handle:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_on_a_file_system_without_locks_a_run_says_so_and_goes_on(schedule):
+    programs = schedule.folder / "bin"
+    programs.mkdir()
+    write_program(programs / "flock", "#!/bin/sh\nexit 71\n")
+    schedule.path = f"{programs}:{os.environ['PATH']}"
+    schedule.script("exit 0")
+    status, output = schedule.run("cycle")
+    assert (status, "This file system supports no locks: a run may begin before" in output) == (0, True)
 
 
 @each_kind_of_worker

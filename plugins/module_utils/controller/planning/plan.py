@@ -76,7 +76,7 @@ class PlanItem(NamedTuple):
     counted: Optional[int] = None  # queued ones
     running: Optional[int] = None
     sick: Optional[int] = None
-    kept_sick: int = 0  # those that can never start and are not cancelled, at most one
+    kept_sick: int = 0  # those of them that are not cancelled: usually one that can never start
     long_queued: int = 0  # overdue ones among the counted, on which the plan does not rely
     cpus: int = 1  # cores of a glidein
     registered: int = 0  # glideins that the collector knows
@@ -205,7 +205,7 @@ def make_plan(
     unserved_at: Dict[str, Dict[str, str]] = {}
     if pool.stop:
         fit = Fit(shapes, matcher, pool.reported_attributes)
-        items = [without_jobs(shape, shape.queued if pool.stale else 0) for shape in shapes]
+        items = [_unchanged(shape) if pool.stale else without_jobs(shape, 0) for shape in shapes]
         unserved = {(group["id"], pool.stop): group["count"] for group in pool.groups}
     else:
         budgets = budgets_of(pool, shapes, now_s)
@@ -306,6 +306,12 @@ def _without_surplus(
             idle = max(0, min(idle, number - shape.counts.queued))
         kept.append(number - idle)
     return kept
+
+
+def _unchanged(shape: EntryShape) -> PlanItem:
+    """Return the item of a shape whose glideins all stay, also the sick ones."""
+    item = without_jobs(shape, shape.queued)
+    return item._replace(kept_sick=item.sick or 0)
 
 
 def without_jobs(shape: EntryShape, queued: int) -> PlanItem:

@@ -51,6 +51,13 @@ def test_a_directory_stays_locked_and_gets_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_is_open_for_writing_because_nfs_locks_no_other(tmp_path):
+    path = tmp_path / "lock"
+    path.touch()
+    cycle_lock.take([str(path)])
+    assert fcntl.fcntl(cycle_lock._HELD[str(path)], fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDWR
+
+
 def test_a_directory_that_another_process_has_locked_is_refused(tmp_path):
     words = "Another cycle holds the lock {}: this cycle ends".format(tmp_path)
     with another_process_with_the_lock(tmp_path), pytest.raises(BusyError, match=words):

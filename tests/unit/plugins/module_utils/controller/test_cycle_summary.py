@@ -424,6 +424,16 @@ def test_glideins_that_could_not_be_submitted_are_neither_present_nor_on_their_w
     assert f"{1 + left} for glideins on their way, {6 - left} whose glideins could not be submitted." in text
 
 
+@pytest.mark.parametrize("more, present, on_their_way", [({}, 1, 1), ({"timed_out": True}, 3, 7)])
+def test_after_an_error_before_any_change_no_glidein_is_on_its_way(more, present, on_their_way):
+    """After a time limit, it is unknown what was submitted."""
+    refused = {"failed": True, "msg": "Another cycle is at work at this site. Nothing was changed.", **more}
+    plan = planned(item(present=3, running=1, serves={"a": 7}, waits={"a": (6, 3)}))
+    result = summary([outcome(result=refused)], demand_result(group(count=7)), plan)
+    assert [row["PRESENT"] for row in rows(result["lines"])] == [str(present)]
+    assert f"{on_their_way} for glideins on their way" in " ".join(" ".join(result["lines"]).split())
+
+
 def test_the_row_of_a_shape_stays_when_none_of_its_glideins_could_be_submitted():
     wanted = {"entry": "main", "shape": "core", "present": 2, "submit": 2, "cancel": 0, "limited_by": None}
     errors = [{"entry": None, "shape": None, "error": "No space left on device"}]

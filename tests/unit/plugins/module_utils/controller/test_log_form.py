@@ -76,7 +76,7 @@ def test_without_botocore_the_remedy_is_named(monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (None, "glidein_log_s3: 'logs' is invalid; expected a mapping"),
+        (None, "glidein_log_s3: invalid (not shown: it may have a secret); expected a mapping"),
         ({"bucket": None}, "glidein_log_s3.bucket: missing"),
         ({"bucket": "A_B"}, "glidein_log_s3.bucket: 'A_B' is invalid"),
         ({"endpoint": "s3.example.org"}, "glidein_log_s3.endpoint: 's3.example.org' is invalid"),

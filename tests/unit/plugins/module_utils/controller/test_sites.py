@@ -253,10 +253,22 @@ def test_a_report_has_the_actions_and_errors_of_the_login_node():
     assert report_of(dict(result, after=None, failed=True))["entries"][0]["queued"] == 1
 
 
+def test_a_report_has_as_many_reasons_of_held_glideins_as_the_server_accepts():
+    many = {("main", "core"): dict(RUNNING, sick=30, sick_reasons=[f"held at {minute}" for minute in range(30)])}
+    (entry,) = report_of(result_of(after=queue(many)))["entries"]
+    assert (entry["sick"], len(entry["sick_reasons"])) == (30, 20)
+
+
 def test_a_report_without_a_plan_or_a_queue_has_the_reason():
     assert report_of(error="Connection timed out") == {"error": "Connection timed out", "unserved": []}
     assert report_of({"failed": True, "msg": "no payload"})["error"] == "no payload"
     assert report_of({"unreachable": True, "msg": "no ssh"})["error"] == "no ssh"
+    left_out = [{"site": "lab", "error": "glidein_budget.mnth: unknown key"}, {"site": "x", "error": "other"}]
+    assert (
+        report_of(errors=left_out)["error"]
+        == report_of(result_of(), errors=left_out)["error"]
+        == ("glidein_budget.mnth: unknown key")
+    )
     (found,) = site_reports({"h": {"site": "lab", "error": None}}, {"h": {"skipped": True}}, Plan(error="no library"))
     assert found["report"] == {"error": "no library"}
 

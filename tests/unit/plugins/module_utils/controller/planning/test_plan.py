@@ -546,11 +546,11 @@ def test_a_group_can_be_explained_entry_by_entry():
     ],
 )
 def test_old_demand_or_supply_changes_nothing(changes, words):
-    sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3, "running": 1}}))]
+    sites = [planned_site(site({"main": entry()}), queue({("main", "core"): {"queued": 3, "running": 1, "sick": 2}}))]
     changes = dict(changes)
     read = changes.pop("supply", supply())
     result = make_plan(demand(group(count=9), **changes), read, sites, NOW, 900)
-    assert only(result).present == 4
+    assert (only(result).present, only(result).differs, only(result).order()["kept_sick"]) == (4, False, 2)
     assert words in only(result).reason
     assert (result["unserved"][0]["count"], result["lease_requests"]) == (9, {})
 
