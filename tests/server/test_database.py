@@ -238,8 +238,9 @@ def test_a_lost_or_damaged_file_is_an_error_of_every_call_and_of_the_health(new_
     for response in (service.call("report", site_report(), TOKEN), service.call("get_demand")):
         assert (response.status_code, "see the server's log" in response.json["error"]["data"]) == (503, True)
     assert service.get("/").status_code == 503
-    health = service.get("/healthz")
-    assert (health.status_code, health.json["status"]) == (503, "no database")
+    for token in (None, TOKEN):
+        health = service.get("/healthz", token)
+        assert (health.status_code, health.json["status"]) == (503, "no database")
     problem = service.server.database.problem()
     assert [word for word in (*words, "run the role glidein.ops.demand_server again") if word not in problem] == []
 
@@ -270,6 +271,8 @@ def test_a_full_disk_makes_the_health_bad_until_a_write_succeeds(new_service, mo
         with service.server.database.begin() as connection:
             connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
         assert service.call("report", report, TOKEN).status_code == code
+        # Without a change there is nothing to write.
+        assert service.call("lease", {"site": "PSC", "entries": {}, "ttl_s": 60}, TOKEN).status_code == 200
         assert service.get("/healthz").json["status"] == healthy
     assert "state.db cannot be written: database or disk is full. Check the free space" in caplog.text
     # A small write still fits into the write-ahead log.

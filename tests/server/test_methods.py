@@ -236,7 +236,7 @@ def test_a_report_with_a_wrong_value_is_refused_with_its_field(service, change, 
 
 @pytest.mark.parametrize(
     "params",
-    [{}, {"uuid": 5}, {"uuid": "a", "metrics": 5}, {"uuid": "a", "glideins_idle": "3"},
+    [{}, {"uuid": []}, {"uuid": "a", "metrics": 5}, {"uuid": "a", "glideins_idle": "3"},
      {"uuid": "a", "metrics": {"glideins_idle": {"Cluster": None}}}, {"uuid": "a", "timestamp": "now"}],
 )  # fmt: skip
 def test_monitoring_with_a_wrong_value_is_refused(service, params):

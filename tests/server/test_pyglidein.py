@@ -56,6 +56,8 @@ def test_recorded_errors(service):
             '{"uuid":"mid@login3","glideins_idle":{"Cluster":1},"glideins_running":{"Cluster":4}}',
             "mid@login3", {"Cluster": 4},
         ),
+        # `uuid = 42` in the client's configuration.
+        ('{"uuid":42,"glideins_idle":{"Cluster":1},"glideins_running":{"Cluster":4}}', "42", {"Cluster": 4}),
     ],
 )  # fmt: skip
 def test_recorded_monitoring_in_each_of_its_forms(service, params, uuid, running):

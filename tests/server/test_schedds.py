@@ -79,16 +79,15 @@ def test_the_newest_ad_of_a_gateway_counts_and_invalid_values_are_unknown():
 
 
 def test_a_gateway_is_late_without_a_recent_ad_then_gone_and_later_forgotten():
-    def described(rows, after_s):
-        return [row["state"] for row in schedds.described_gateways(rows, NOW + after_s)]
+    def states(known, rows, after_s):
+        return [row["state"] for row in schedds.merge_gateways(known, rows, NOW + after_s, 600)]
 
+    assert [states((), [ROW], seconds) for seconds in (300, 301)] == [["running"], ["late"]]
     known = schedds.merge_gateways((), [ROW], NOW, 600)
-    assert [described(known, seconds) for seconds in (300, 301)] == [["running"], ["late"]]
-    gone = schedds.merge_gateways(known, [], NOW + 100, 600)
-    assert described(gone, 100) == ["gone"]
-    assert schedds.merge_gateways(gone, [], NOW + 600, 600) == ()
-    assert described(schedds.merge_gateways(gone, [ROW], NOW + 100, 600), 100) == ["running"]
-    assert set(schedds.described_gateways(known, NOW)[0]) == {*ROW, "state"}
+    assert states(known, [], 100) == ["gone"]
+    assert states(known, [], 600) == []
+    assert states(schedds.merge_gateways(known, [], NOW + 100, 600), [ROW], 100) == ["running"]
+    assert set(known[0]) == {*ROW, "state"}
 
 
 def test_the_row_of_the_page():

@@ -18,8 +18,8 @@ import waitress
 from prometheus_client.bridge.graphite import GraphiteBridge
 
 from . import __version__, upkeep
-from .config import ConfigError, Settings, load
-from .pool.queries import Queries, QueryError
+from .config import ConfigError, Settings, UnusableError, load
+from .pool.queries import NoAnswerError, Queries, QueryError
 from .refresh import Refresher
 from .server import Every, Server
 from .store.database import check_url
@@ -37,13 +37,18 @@ log = logging.getLogger(__name__)
 
 
 def check(settings: Settings) -> None:
-    """Raise ConfigError if the constraint or the URL of the database is invalid. Open neither database nor port."""
+    """Raise ConfigError if the constraint or the URL of the database is invalid. Open neither database nor port.
+
+    Raise UnusableError if the constraint cannot be checked now.
+    """
     check_url(settings.state.database)
     if settings.pool.constraint:
         query = {"type": "check", "constraint": settings.pool.constraint}
         try:
             with contextlib.closing(Queries()) as queries:
                 queries.run(query, settings.pool.query_timeout_seconds)
+        except NoAnswerError as error:
+            raise UnusableError(f"pool.constraint cannot be checked: {error}") from error
         except QueryError as error:
             raise ConfigError(
                 f"pool.constraint = {settings.pool.constraint!r}: {error}; must be a ClassAd expression, or empty"
@@ -69,7 +74,7 @@ def run(settings: Settings) -> None:
 
 
 def listen(app: flask.Flask, settings: Settings) -> Any:
-    """Return waitress's server of the application, with open sockets. Raise ConfigError.
+    """Return waitress's server of the application, with open sockets. Raise ConfigError or UnusableError.
 
     The role installs a reverse proxy for TLS, which limits slow and frequent callers.
     """
@@ -93,7 +98,8 @@ def listen(app: flask.Flask, settings: Settings) -> Any:
         )
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ConfigError(
+        # At the start of the host, its address may come later.
+        raise (UnusableError if isinstance(error, OSError) else ConfigError)(
             f"server.bind = {bind!r}, server.port = {port}: cannot listen: {reason}; must be an "
             "address of this host and a free port"
         ) from error

@@ -63,6 +63,10 @@ class QueryError(Exception):
     """A query failed; the message is one line that gives the reason."""
 
 
+class NoAnswerError(QueryError):
+    """There was no answer; a later query may get one."""
+
+
 class Queries:
     """The runner of queries (query_handlers.run_query). Safe from many threads. Call close() at the end."""
 
@@ -81,10 +85,12 @@ class Queries:
                 process = self._start(sender, query)
             try:
                 if not receiver.poll(timeout):
-                    raise QueryError(f"no answer within {timeout:g} s")
+                    raise NoAnswerError(f"no answer within {timeout:g} s")
                 result, error = receiver.recv()
             except (EOFError, OSError) as ended:
-                raise QueryError("the query's process ended without an answer; its log may have the reason") from ended
+                raise NoAnswerError(
+                    "the query's process ended without an answer; its log may have the reason"
+                ) from ended
             finally:
                 _kill(process)
                 with self._lock:
@@ -105,11 +111,11 @@ class Queries:
         process = self._context.Process(target=_run_in_process, args=(sender, query), daemon=True)
         with self._lock:
             if self._closed:
-                raise QueryError("the server is stopping")
+                raise NoAnswerError("the server is stopping")
             try:
                 process.start()
             except (EOFError, OSError) as error:  # the fork server was killed; the next query starts a new one
-                raise QueryError(f"cannot start a process: {one_line(repr(error))}") from error
+                raise NoAnswerError(f"cannot start a process: {one_line(repr(error))}") from error
             self._running.add(process)
         return process
 

@@ -150,28 +150,21 @@ def gateways(ads: Iterable[Ad]) -> list[dict[str, Any]]:
 
 
 def merge_gateways(known: Iterable[Row], rows: Iterable[Row], now: float, forget_s: float) -> tuple[Row, ...]:
-    """Return the gateways by name after the collector has returned `rows`.
+    """Return the gateways by name after the collector has returned `rows` at the time `now`.
 
-    A known gateway that the collector does not have any longer is "gone", and is forgotten `forget_s` seconds after its
-    last contact.
+    Each has a "state": "running", "late" or "gone". A known gateway that the collector does not have any longer is
+    gone, and is forgotten `forget_s` seconds after its last contact.
     """
-    present = {row["name"]: {**row, "gone": False} for row in rows}
+    present = {}
+    for row in rows:
+        late = now - (row["last_contact"] or 0) > LATE_S
+        present[row["name"]] = {**row, "state": "late" if late else "running"}
     gone = {
-        row["name"]: {**row, "gone": True}
+        row["name"]: {**row, "state": "gone"}
         for row in known
         if row["name"] not in present and now - (row["last_contact"] or 0) < forget_s
     }
     return tuple(row for _name, row in sorted({**gone, **present}.items()))
-
-
-def described_gateways(rows: Iterable[Row], now: float) -> list[dict[str, Any]]:
-    """Return the gateways for callers: with "state" ("running", "late" or "gone") instead of "gone"."""
-    found = []
-    for row in rows:
-        late = now - (row["last_contact"] or 0) > LATE_S
-        state = "gone" if row["gone"] else "late" if late else "running"
-        found.append({**{key: value for key, value in row.items() if key != "gone"}, "state": state})
-    return found
 
 
 def _newest(ads: Iterable[Ad]) -> list[tuple[str, Ad]]:

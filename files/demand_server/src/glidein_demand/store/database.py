@@ -31,6 +31,9 @@ from ..values import one_line
 from . import schema
 from .schema import REVISION, alembic_version, metadata
 
+_LIMITS = {"connect_timeout": 5, "tcp_user_timeout": 15000, "keepalives_idle": 10, "keepalives_interval": 5}
+"""Parameters of libpq, in seconds; tcp_user_timeout in milliseconds."""
+
 BUSY_SECONDS = 30
 """Seconds that a writer waits for the writers' lock before the database counts as unusable."""
 
@@ -104,12 +107,15 @@ class Database:
                 return
             self._require_file()
             with self._engine.begin() as connection:
+                before = self._changed_rows(connection)
                 self._open = connection
                 try:
                     yield connection
                 finally:
                     self._open = None
-            if not self._is_damaged:
+                has_written = self._changed_rows(connection) > before
+            # A transaction without a change is committed also if the file cannot be written.
+            if has_written and not self._is_damaged:
                 self._failure = ""
 
     @contextlib.contextmanager
@@ -135,6 +141,10 @@ class Database:
         except (SQLAlchemyError, OSError) as error:
             return self._failure or f"state.database: cannot be used: {driver_text(error)}"
         return self._failure
+
+    def _changed_rows(self, connection: Connection) -> int:
+        """Return how many rows a connection with an SQLite file has changed since it was opened."""
+        return connection.connection.driver_connection.total_changes if self._file is not None else 0  # type: ignore[union-attr]
 
     def close(self) -> None:
         """Close all connections."""
@@ -267,6 +277,9 @@ def _engine(url: URL) -> Engine:
     else:
         # Each statement reads data committed before it. The writers' lock keeps other processes from committing.
         options.update(isolation_level="READ COMMITTED", pool_pre_ping=True)
+        if url.get_driver_name().startswith("psycopg"):
+            # A lost server would be noticed after minutes. The URL's own values have precedence.
+            options.update(connect_args={key: value for key, value in _LIMITS.items() if key not in url.query})
     try:
         engine = sqlalchemy.create_engine(url, **options)
     except (ImportError, NoSuchModuleError) as error:

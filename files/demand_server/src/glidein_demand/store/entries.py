@@ -73,12 +73,12 @@ class MachineAds:
     def recent(self, now: int) -> list[list[Any]]:
         """Return [[site, entry, whether it has GPUs]] of recent ads: "sampled" of the supply query."""
         with self._db.read() as connection:
-            found = _ads(connection, _ad.as_of > now - RECENT_S)
+            found = _ads(connection, _ad.as_of.between(now - RECENT_S + 1, now))
         return [[*place, bool(ad.get("GPUs"))] for place, ad in found.items()]
 
     def token_sites(self, now: int) -> list[str]:
         """Return the sites whose token identity was seen in the last TOKEN_S: "token_sites" of the supply query."""
-        query = select(_ad.site).distinct().where(_ad.by_token, _ad.as_of > now - TOKEN_S)
+        query = select(_ad.site).distinct().where(_ad.by_token, _ad.as_of.between(now - TOKEN_S + 1, now))
         with self._db.read() as connection:
             return sorted(connection.execute(query).scalars())
 

@@ -134,9 +134,10 @@ def report(server: Server, caller: Caller, params: Report) -> dict[str, Any]:
 
 
 def monitoring(server: Server, caller: Caller, params: Monitoring) -> str:
-    _require_access_of_client(server, caller, "monitoring", params.uuid)
+    uuid = truncated(str(params.uuid), MAX_UUID_CHARS)
+    _require_access_of_client(server, caller, "monitoring", uuid)
     metrics = (params if params.metrics is None else params.metrics).by_partition()
-    server.clients.add(truncated(params.uuid, MAX_UUID_CHARS), metrics, int(server.clock()))
+    server.clients.add(uuid, metrics, int(server.clock()))
     return ""
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Callable
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from .. import __version__
-from ..pool.schedds import Starts, described_gateways
+from ..pool.schedds import Starts
 from ..server import Server
 from ..store.core_hours import CoreHours
 from . import problems, results
@@ -107,7 +107,7 @@ class _ServerMetrics(Collector):
         yield from _of_demand(snapshot.results.demand())
         yield from _of_starts(snapshot.starts)
         yield from _of_supply(snapshot.supply)
-        yield from _of_gateways(described_gateways(snapshot.gateways, now))
+        yield from _of_gateways(snapshot.gateways)
         yield from _of_sites(reports, server.reports.launched(), server.leases.rows())
         yield from _of_entries(reports, snapshot.supply["entries"], server.glideins.totals())
         yield from _of_recent_glideins(results.supply(server, True).value["entries"])
@@ -169,7 +169,7 @@ def _of_supply(supply: Mapping[str, Any]) -> Iterator[Metric]:
     yield _gauge("other_cpus_claimed", "Claimed cores of other machines", supply["others_cpus_claimed"])
 
 
-def _of_gateways(rows: list[dict[str, Any]]) -> Iterator[Metric]:
+def _of_gateways(rows: Sequence[Mapping[str, Any]]) -> Iterator[Metric]:
     yield _gauges(
         "glidein_gateway_up", "1 if the collector has received the gateway's ad recently", ["gateway", "site"],
         {(row["name"], row["site"]): int(row["state"] == "running") for row in rows},

@@ -229,7 +229,8 @@ class Monitoring(Metrics, forbid_unknown_fields=True):
     By position, the fields of this class come first: those of Metrics are keywords only.
     """
 
-    uuid: str
+    # PyGlidein reads `uuid = 42` of its configuration as a number.
+    uuid: Union[str, int, float]
     timestamp: Optional[Number] = None
     metrics: Optional[Metrics] = None
 

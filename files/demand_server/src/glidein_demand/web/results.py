@@ -15,7 +15,6 @@ from .. import result_cache
 from ..config import Settings
 from ..pool.demand import pyglidein_state
 from ..pool.job_lookup import JobName, LookupFailedError
-from ..pool.schedds import described_gateways
 from ..pool.supply import supply_result
 from ..server import Server
 from . import charts, job_status
@@ -104,7 +103,7 @@ def supply(server: Server, known: bool) -> result_cache.JsonResult:
             "demand_history": _demand_history(server, now),
             "summaries_until": server.glideins.summaries_until(),
             "core_hours": server.core_hours.current(now),
-            "gateways": described_gateways(snapshot.gateways, now),
+            "gateways": snapshot.gateways,
         }
         return {**current, **extra}, now + CACHE_S
 

@@ -267,7 +267,7 @@ def _waits(history: Row) -> str:
 
 
 def gateway_row(row: Row, now: float) -> dict[str, Any]:
-    """Return the row of a gateway (schedds.described_gateways)."""
+    """Return the row of a gateway (schedds.merge_gateways)."""
     return {
         **row,
         **{key: format_number(row[key]) for key in ("idle", "running", "held")},
