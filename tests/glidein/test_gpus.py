@@ -206,7 +206,7 @@ def test_gpus_of_amd_are_given_to_jobs_and_checks_in_their_own_variable(site, sh
 def test_checks_get_the_list_of_assigned_gpus(site, shell):
     glidein = start(site, shell, V100S, CUDA_VISIBLE_DEVICES="0,1", GLIDEIN_CHECKS="gpu").wait_for("registered")
     config = (glidein.directory() / "condor_config").read_text().splitlines()
-    assert 'STARTD_CRON_gpu_ENV = "GLIDEIN_CHECK_TIMEOUT_S=60 GLIDEIN_GPU_LIST=0,1"' in config
+    assert 'STARTD_CRON_gpu_ENV = "GLIDEIN_CHECK_TIMEOUT_S=60 GLIDEIN_GPUS=2 GLIDEIN_GPU_LIST=0,1"' in config
     # The collector gets results sooner only where jobs depend on them.
     assert not [line for line in config if line.startswith("UPDATE_INTERVAL")]
     assert_ended(site, *glidein.signal(signal.SIGTERM).end(), 143, "signal TERM")

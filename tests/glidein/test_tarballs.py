@@ -334,6 +334,12 @@ def test_too_little_room_ends_the_glidein_before_it_unpacks(site, shell, mounted
     assert_ended(site, *site.run(shell), 13, "has 32 MB free; GLIDEIN_MIN_DISK_MB=1 and HTCondor itself need 61")
 
 
+def test_a_configuration_of_which_a_part_cannot_be_written_ends_the_glidein(site, shell):
+    script = site.home / "lib" / "configure.sh"
+    script.write_text(script.read_text().replace("config_security() {", "config_security() {\n  return 1"))
+    assert_ended(site, *site.run(shell), 13, "condor_config cannot be written")
+
+
 def test_with_a_minimum_jobs_get_the_free_disk(site, shell, mounted):
     mounted("size=200m")
     site.give_to_user()

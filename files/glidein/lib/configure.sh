@@ -47,17 +47,10 @@ CHECKS
 }
 
 write_config() {
+  # A full disk must not leave out a part of it: some shells store here-documents in files.
   {
-    config_attributes
-    config_paths
-    config_pool
-    config_security
-    config_slot
-    config_policy
-    config_containers
-    config_checks
-    config_jobs
-    config_of_operator
+    config_attributes && config_paths && config_pool && config_security && config_slot && config_policy && config_holds &&
+      config_containers && config_checks && config_jobs && config_of_operator
   } >"$SCRATCH/condor_config" || end_with 13 "$SCRATCH/condor_config cannot be written"
   check_clashes
 }
@@ -111,8 +104,7 @@ CONFIG
 config_paths() {
   log_kb=$((GLIDEIN_LOG_MB * 1024 / (2 * (7 + GLIDEIN_CPUS))))
   [ "$log_kb" -ge 32 ] || log_kb=32 # smaller logs are of no use; limit_logs enforces the total
-  procd >"$SCRATCH/procd"
-  chmod 700 "$SCRATCH/procd"
+  { procd >"$SCRATCH/procd" && chmod 700 "$SCRATCH/procd"; } || return
   cat <<CONFIG
 
 # --- Paths, all below the scratch directory
@@ -249,7 +241,7 @@ CONFIG
 }
 
 config_slot() {
-  cat <<CONFIG
+  cat <<CONFIG || return
 
 # --- Resources of the jobs: one partitionable slot
 NUM_CPUS = $GLIDEIN_CPUS
@@ -272,7 +264,7 @@ CONFIG
 config_gpus() {
   echo "STARTD_DETECT_GPUS ="
   [ "$GLIDEIN_GPUS" -gt 0 ] || return 0
-  cat <<CONFIG
+  cat <<CONFIG || return
 # (quoted because the path may have blanks, which STARTD_DETECT_GPUS does not support)
 MACHINE_RESOURCE_INVENTORY_GPUs = "'\$(LIBEXEC)/condor_gpu_discovery' $GPU_ARGUMENTS"
 ENVIRONMENT_VALUE_FOR_UnAssignedGPUs = $NO_GPU
@@ -306,7 +298,6 @@ MAXJOBRETIREMENTTIME = 0
 # This is the time at GLIDEIN_ToDie. A slot keeps the value that it was made with. After a signal, there may be less time; then
 # glidein.sh stops the master fast, which kills the jobs.
 MACHINEMAXVACATETIME = $VACATE_S
-$(config_holds)
 
 # --- glidein.sh ends the glidein: after $GLIDEIN_IDLE_TIMEOUT_S s without a job, or $GLIDEIN_IDLE_AFTER_JOB_S s after a job
 # (0: never); when it has retired and is empty; at GLIDEIN_ToDie.
@@ -324,7 +315,8 @@ required_checks() {
 # config_holds: print the part of condor_config that holds jobs.
 config_holds() {
   cat <<CONFIG
-# Jobs that are held because the disk is full. glidein.sh adds their ids.
+
+# --- Jobs that are held because the disk is full. glidein.sh adds their ids.
 GLIDEIN_DISK_JOBS =
 GLIDEIN_HOLD_FOR_DISK = (stringListMember(strcat(TARGET.GlobalJobId, "/", string(TARGET.NumShadowStarts)), \\
   "\$(GLIDEIN_DISK_JOBS)", ",") =?= True)
@@ -357,7 +349,7 @@ rank_of_jobs() {
 config_containers() {
   sandbox=$SCRATCH/condor/libexec/singularity_test_sandbox
   [ ! -d "$sandbox" ] || mkdir -p "$sandbox/dev" "$sandbox/proc" "$sandbox/tmp"
-  cat <<CONFIG
+  cat <<CONFIG || return
 
 # --- Jobs in containers: apptainer or singularity, if the node has one of them
 SINGULARITY = $CONTAINER_PROGRAM
@@ -374,12 +366,12 @@ CONFIG
 config_checks() {
   [ -n "$GLIDEIN_CHECKS" ] || return 0
   names=
-  gpus=${GPU_LIST:+ GLIDEIN_GPU_LIST=$GPU_LIST}${AMD:+ GLIDEIN_GPU_VARIABLE=ROCR_VISIBLE_DEVICES}
+  gpus=" GLIDEIN_GPUS=$GLIDEIN_GPUS${GPU_LIST:+ GLIDEIN_GPU_LIST=$GPU_LIST}${AMD:+ GLIDEIN_GPU_VARIABLE=ROCR_VISIBLE_DEVICES}"
   echo
   echo "# --- Checks, every $GLIDEIN_CHECK_PERIOD_S s; each sets GLIDEIN_Resource_<name> to True or False in the machine ad"
   while read -r check arguments; do
     names="$names $check"
-    cat <<CONFIG
+    cat <<CONFIG || return
 STARTD_CRON_${check}_EXECUTABLE = /bin/sh
 STARTD_CRON_${check}_ARGS = "'$SCRATCH/lib/run_check.sh' $check $arguments"
 STARTD_CRON_${check}_ENV = "GLIDEIN_CHECK_TIMEOUT_S=$GLIDEIN_CHECK_TIMEOUT_S$gpus"
@@ -408,14 +400,13 @@ config_of_operator() {
 
 # config_jobs: print the part of condor_config for the environment and the wrapper of jobs.
 config_jobs() {
-  cat <<CONFIG
+  cat <<CONFIG || return
 
 # --- The environment of jobs, which a job can override
 STARTER_JOB_ENVIRONMENT = "$(job_environment | quote_environment)"
 CONFIG
   [ -n "$GLIDEIN_NOTICE_TO_ALL$GLIDEIN_JOB_SETUP" ] || [ -f "$SCRATCH/job_wrapper_of_site" ] || return 0
-  job_wrapper >"$SCRATCH/job_wrapper"
-  chmod 700 "$SCRATCH/job_wrapper"
+  { job_wrapper >"$SCRATCH/job_wrapper" && chmod 700 "$SCRATCH/job_wrapper"; } || return
   echo "# The program that starts jobs."
   echo "USER_JOB_WRAPPER = $SCRATCH/job_wrapper"
 }

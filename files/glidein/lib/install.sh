@@ -183,7 +183,7 @@ replace_token() {
 # renew_credential: copy the token if it has changed. If the source is missing, keep the copy.
 renew_credential() {
   [ -n "$GLIDEIN_CREDENTIAL" ] && [ -s "$GLIDEIN_CREDENTIAL" ] || return 0
-  cmp -s "$GLIDEIN_CREDENTIAL" "$SCRATCH/credential/tokens.d/token" && return 0
+  [ "$(cat "$GLIDEIN_CREDENTIAL")" != "$(cat "$SCRATCH/credential/tokens.d/token")" ] || return 0
   if replace_token; then
     log "credential renewed"
   else
