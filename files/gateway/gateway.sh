@@ -81,11 +81,17 @@ blah_settings() {
     mv "$dir/blah.config.$$" "$dir/blah.config" || fail "blah.config cannot be written"
 }
 
+# Print a checksum of what the daemons read when they start.
+configuration() {
+    { cat "$dir/gateway" "$dir/condor_config" "$dir/blah.config.site"; readlink "$dir/release"; } 2>/dev/null | sha256sum
+}
+
 run() {
     [ ! -e "$dir/stopped" ] || exit 0
     rm -f "$dir/idle"
     # If only the master was killed, its children may still have the queue open.
     end_processes
+    configuration >"$dir/started"
     blah_settings
     mkdir -p "$dir/local/log" "$dir/local/spool" "$dir/local/lock" "$dir/local/run" "$dir/local/execute"
     exec_clean CONDOR_CONFIG="$dir/condor_config" "$dir/release/sbin/condor_master" -f
@@ -320,6 +326,8 @@ status() {
     else
         item state unresponsive
     fi
+    # The role was interrupted after it had changed the configuration, or has just changed it.
+    [ -z "$(processes)" ] || [ "$(configuration)" = "$(cat "$dir/started" 2>/dev/null)" ] || item stale yes
     item supervisor "$(supervisor)"
     item pool_token_ends "$(expiry "$dir/tokens.d/pool")"
     item submit_token_ends "$(expiry "$dir/submit-token")"

@@ -25,9 +25,9 @@ EXAMPLES = "\n# See playbooks/remove.yml\n"
 
 RETURN = r""" # """
 
+import contextlib
 import os
 import shutil
-import tempfile
 import time
 
 from ansible.module_utils.basic import AnsibleModule
@@ -46,31 +46,45 @@ def remove(params, check_mode):
     """Cancel the site's glideins and remove its directory; return the result. Raises GlideinError or OSError."""
     queue = SiteQueue(params)
     path = queue.directory.path
-    if not os.path.isdir(path):
-        return _result(path, [], False)
-    if check_mode:
-        to_cancel, kept = decide(queue, params["cancel_running"])
-        check_no_jobs(kept)
-        return _result(path, to_cancel)
     home = os.path.dirname(path)
-    with queue.directory.lock(PATIENCE_S):
-        cancelled = cancel_all(queue, params)
-        folder = tempfile.mkdtemp(prefix="removed-", dir=home)
-        os.rename(path, os.path.join(folder, "site"))
-    # After the lock is closed: a network file system keeps the name of an open file.
-    shutil.rmtree(folder)
+    # The directory is renamed first, so that no run finds an incomplete one. A repetition finds what is left of it.
+    removed = os.path.join(home, f".removed-{queue.directory.site}")
+    deployed, remains = os.path.isdir(path), os.path.isdir(removed)
+    if not deployed and not remains:
+        return _result(path, [], "")
+    before = "directory with payload, credential and logs\n" if deployed else ""
+    before += f"{removed}, left by an interrupted removal\n" if remains else ""
+    if check_mode:
+        to_cancel, kept = decide(queue, params["cancel_running"]) if deployed else ([], [])
+        check_no_jobs(kept)
+        return _result(path, to_cancel, before)
+    if remains:
+        _remove_tree(removed)
+    cancelled = []
+    if deployed:
+        with queue.directory.lock(PATIENCE_S):
+            cancelled = cancel_all(queue, params)
+            os.rename(path, removed)
+        # After the lock is closed: a network file system keeps the name of an open file.
+        _remove_tree(removed)
     # A link belongs to the operator.
     if not os.path.islink(home) and not os.listdir(home):
         os.rmdir(home)
-    return _result(path, cancelled)
+    return _result(path, cancelled, before)
 
 
-def _result(path, cancelled, exists=True):
-    """Return the module's result. cancelled: jobs; exists: whether there was a directory."""
+def _remove_tree(path):
+    """Remove a site's directory, first the credential: what follows may fail. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(path, "credential"))
+    shutil.rmtree(path)
+
+
+def _result(path, cancelled, before):
+    """Return the module's result. cancelled: jobs; before: lines of the diff, empty without a change."""
     glideins = "".join(f"glidein {job.id}: {job.state}\n" for job in cancelled)
-    before = f"directory with payload, credential and logs\n{glideins}" if exists else ""
-    diff = {"before_header": path, "after_header": path, "before": before, "after": ""}
-    return {"changed": exists, "cancelled": [job.id for job in cancelled], "path": path, "diff": diff}
+    diff = {"before_header": path, "after_header": path, "before": before + glideins, "after": ""}
+    return {"changed": bool(before), "cancelled": [job.id for job in cancelled], "path": path, "diff": diff}
 
 
 def decide(queue, cancel_running):

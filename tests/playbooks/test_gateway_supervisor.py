@@ -41,8 +41,10 @@ esac
 GATEWAY = """#!/bin/sh
 echo "$1 {name}" >>{state}/done
 case $1 in
-restart) : >{state}/runs-{name} ;;
-status) [ ! -e {state}/broken ] && [ -e {state}/runs-{name} ] || [ -e {state}/glidein-gateway-{name}.service ] \
+restart) [ -e {state}/glidein-gateway-{name}.service ] || : >{state}/runs-{name}
+    rm -f {state}/stale ;;
+status) [ ! -e {state}/stale ] || echo stale yes
+[ ! -e {state}/broken ] && [ -e {state}/runs-{name} ] || [ -e {state}/glidein-gateway-{name}.service ] \
 && echo state running || echo state stopped ;;
 esac
 """
@@ -72,7 +74,6 @@ class LoginNode:
         write_program(home / "gateway", GATEWAY.format(state=self.state, name=name))
         values = {
             "__gateway_node": {"path": str(home), "has_cron": True},
-            "__gateway_manifest": {"stat": {"exists": False}},
             "glidein_site": name,
             "ansible_python_interpreter": sys.executable,
             **variables,
@@ -122,8 +123,11 @@ def test_cron_starts_the_gateway_and_keeps_it_alive(node):
     assert node.done() == ["restart lab"]
     assert "changed=0" in node.start()
     assert node.done() == []
-    node.start(__gateway_changed=True)
+    # It runs with an earlier configuration.
+    (node.state / "stale").touch()
+    node.start()
     assert node.done() == ["restart lab"]
+    assert "changed=0" in node.start()
     # A gateway that was stopped starts again.
     (node.home / "lab/stopped").write_text("by hand\n")
     (node.state / "runs-lab").unlink()
@@ -160,8 +164,9 @@ def test_systemd_keeps_the_gateway_alive_if_it_runs_services_without_a_login(nod
     assert f"ExecStart={node.home}/lab/gateway run\n" in (node.units / unit).read_text()
     assert node.done() == [f"start {unit}"]
     assert node.cron() == ["5 * * * * other"]
-    node.start(__gateway_changed=True)
-    assert node.done() == [f"restart {unit}"]
+    (node.state / "stale").touch()
+    node.start()
+    assert node.done() == ["restart lab"]
 
     node.start(glidein_gateway_supervisor="cron")
     assert node.done() == [f"stop {unit}", "restart lab"]

@@ -301,6 +301,28 @@ def test_status_counts_jobs(gateway):
     assert lines == ["JobsIdle = 2", "JobsRunning = 2", "JobsHeld = 1", "- update:true"]
 
 
+@pytest.mark.parametrize("changed", ["condor_config", "blah.config.site", "gateway", "release"])
+def test_a_gateway_is_stale_until_it_is_started_with_the_current_configuration(gateway, changed):
+    gateway("keep")
+    wait(gateway.masters)
+    assert "stale" not in gateway.state()
+    if changed == "release":
+        gateway.pack("two")
+        gateway.unpack("two")
+    else:
+        with (gateway.dir / changed).open("a") as handle:
+            handle.write("# changed\n")
+    assert gateway.state()["stale"] == "yes"
+    before = gateway.masters()
+    gateway("restart")
+    wait(lambda: gateway.masters() and not set(gateway.masters()) & set(before))
+    assert "stale" not in gateway.state()
+    # One that does not run reads the configuration when it starts.
+    gateway("stop", "by hand")
+    (gateway.dir / "condor_config").write_text("")
+    assert "stale" not in gateway.state()
+
+
 def test_status_has_the_expiry_times_of_tokens(gateway):
     (gateway.dir / "tokens.d").mkdir()
     (gateway.dir / "tokens.d/pool").write_text(TOKEN + "\n")

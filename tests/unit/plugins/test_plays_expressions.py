@@ -130,6 +130,47 @@ def test_only_a_gateway_with_a_schedd_needs_the_collector(is_by_ssh):
     assert "glidein_site" in names
 
 
+@pytest.mark.parametrize(
+    "versions, removed, is_removed",
+    [
+        ("new", "", True),
+        ("old new", "", False),
+        ("old new", "old", True),
+        ("older old new", "old", False),
+        # The first deployment of this version: queue_info did not find it.
+        ("old", "", False),
+        ("old", "old", True),
+        ("", "", True),
+    ],
+)
+def test_the_token_of_a_site_that_uses_the_pool_password_is_removed_after_the_versions_that_need_it(
+    versions, removed, is_removed
+):
+    name = "Remove the token of a site that uses the pool password when no glidein uses another version"
+    task = dict(TASKS)[f"roles/site/tasks/main.yml: {name}"]
+    items = [{"kind": "version", "name": each} for each in removed.split()]
+    variables = {
+        "glidein_credential": "pool_password",
+        "__site_payload": {"missing": []},
+        "__site_queue": {"queue": {"versions": dict.fromkeys(versions.split(), {})}},
+        "__site_version": {"version": "new"},
+        "__site_cleaned": {"removed": [{"kind": "remains", "name": "x"}, *items]} if removed else {"skipped": True},
+    }
+    templar = Templar(loader=DataLoader(), variables=trusted(variables))
+    assert all(templar.template(trusted(f"{{{{ {each} }}}}")) for each in task["when"]) == is_removed
+
+
+def test_a_gateway_is_removed_after_the_sites_that_cancel_glideins_through_it():
+    tasks = list(tasks_of(LOADED[ROOT / "playbooks/remove.yml"]))
+    conditions = [task.get("when", "") for task in tasks if "glidein.ops.site_removal" in task]
+    gateway = next(task for task in tasks if task["name"] == "Remove the gateway")
+    assert gateway["vars"]["gateway_cancel_jobs"] == "{{ remove_cancel_running | default(false) | bool }}"
+    # First the other sites, last the site of the gateway's login node.
+    assert conditions == [f"not {gateway['when']}", gateway["when"]]
+    removals = [number for number, task in enumerate(tasks) if "glidein.ops.site_removal" in task]
+    assert removals[0] < tasks.index(gateway) < removals[1]
+
+
 def needs_linear(play):
     """Return whether a play has what the strategy `free` does not support."""
     tasks = list(tasks_of([play]))

@@ -26,8 +26,9 @@ PATH_MOST = 103 - 17
 ALIVE_INTERVAL_S = 15
 ALIVE_COUNT = 2
 CHECK_TIMEOUT_S = 5
-# For the connection to be made, and for a command over an existing session.
 CONNECT_TIMEOUT_S = 10
+# For a command over an existing session: the master of a dead network has ended before.
+CARRY_TIMEOUT_S = ALIVE_INTERVAL_S * (ALIVE_COUNT + 2)
 # An unused session ends after half a day. Cycles use it every few minutes.
 PERSIST_S = 43200
 
@@ -163,12 +164,21 @@ def is_live(login: Login) -> bool:
     """Return whether a master answers at the session's socket. Nothing is sent over the network."""
     if not os.path.exists(login.control_path):
         return False
-    return _works(control_argv(login, "check"), CHECK_TIMEOUT_S)
+    try:
+        return _works(control_argv(login, "check"), CHECK_TIMEOUT_S)
+    except CommandTimeoutError:
+        return False
 
 
 def carries(login: Login) -> bool:
-    """Return whether a command at the site succeeds over the session. is_live does not notice a dead network."""
-    return _works(try_argv(login), CONNECT_TIMEOUT_S)
+    """Return whether the session reaches the site. is_live does not notice a dead network.
+
+    On an overloaded login node, a command may exceed the time limit. Then the session is live if its master is.
+    """
+    try:
+        return _works(try_argv(login), CARRY_TIMEOUT_S)
+    except CommandTimeoutError:
+        return is_live(login)
 
 
 def close(login: Login) -> None:
@@ -189,12 +199,11 @@ def remove_socket(path: str) -> None:
 
 
 def _works(argv: List[str], timeout_s: float) -> bool:
+    """Return whether ssh succeeds. Raises CommandError if it cannot be started, or CommandTimeoutError."""
     try:
         Runner(dict(os.environ), timeout_s).run(argv)
-    except CommandTimeoutError:
-        return False
     except CommandError as error:
-        if error.rc is None:  # no ssh here
+        if error.rc is None:
             raise
         return False
     return True

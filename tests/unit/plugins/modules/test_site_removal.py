@@ -1,10 +1,12 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import pathlib
+
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.common.names import job_name
 from ansible_collections.glidein.ops.plugins.modules import site_removal
-from ansible_collections.glidein.ops.tests.unit.support.builders import run_module, site_options
+from ansible_collections.glidein.ops.tests.unit.support.builders import make_site_home, run_module, site_options
 
 CORE = job_name("glidein", "lab", "main", "core")
 OTHER = job_name("glidein", "elsewhere", "main", "core")
@@ -27,6 +29,26 @@ def test_queued_glideins_are_cancelled_and_the_directory_is_removed(run, slurm, 
     assert result["changed"] and result["cancelled"] == ["1"]
     assert [name for _id, name, _state in slurm.jobs()] == [OTHER]
     assert not site_home.exists()
+    assert not run()["changed"]
+
+
+@pytest.mark.parametrize("deployed_again", [True, False])
+def test_what_an_interrupted_removal_has_left_is_removed(run, monkeypatch, site_home, deployed_again):
+    def interrupted(path):
+        assert not (pathlib.Path(path) / "credential").exists()
+        raise OSError("Directory not empty: .nfs0001")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(site_removal.shutil, "rmtree", interrupted)
+        assert "the directory cannot be removed: " in run()["msg"]
+    (left,) = site_home.iterdir()
+    if deployed_again:
+        make_site_home(site_home)
+    for check in (True, False):
+        result = run(check)
+        assert result["changed"] and result["cancelled"] == []
+        assert result["diff"]["before"].endswith(f"{left}, left by an interrupted removal\n")
+        assert site_home.exists() == check
     assert not run()["changed"]
 
 

@@ -117,6 +117,22 @@ def test_without_a_session_ssh_fails_and_connects_nowhere(tmp_path):
     assert not master.is_live(login)
 
 
+# The master of a dead network ends while the command waits for an answer.
+@pytest.mark.parametrize("login_node, carries", [("fast", True), ("slow", True), ("dead", False), ("gone", False)])
+def test_a_session_is_kept_if_the_login_node_is_slow_but_not_if_the_network_is_dead(
+    monkeypatch, tmp_path, login_node, carries
+):
+    monkeypatch.setattr(master, "CARRY_TIMEOUT_S", 1)
+    socket = tmp_path / "socket"
+    socket.touch()
+    command = {"fast": "exit 0", "slow": "exec sleep 60", "dead": f"rm {socket}; exec sleep 60", "gone": "exit 255"}
+    script = f'#!/bin/sh\ncase "$*" in *" -O check "*) exit 0 ;; esac\n{command[login_node]}\n'
+    write_program(tmp_path / "ssh", script)
+    login = master.Login("login", str(socket), executable=str(tmp_path / "ssh"))
+    assert master.is_live(login)
+    assert master.carries(login) == carries
+
+
 def test_the_directory_is_made_private_and_must_stay_so(tmp_path):
     path, link = tmp_path / "sessions", tmp_path / "link"
     master.private_directory(str(path))
