@@ -9,6 +9,7 @@ Sources: the manual pages of qsub, qstat, qdel, sge_request, queue_conf and comp
 
 import contextlib
 import html
+import itertools
 import os
 import re
 import shlex
@@ -256,7 +257,7 @@ class GridEngine(Scheduler):
 
     def _check_defaults(self, user):
         """Raise OutputError if a file of qstat's default options would hide jobs or change the form of the output."""
-        environment = self.runner.environment
+        environment = dict(self.runner.environment, **_variables_of(self.argv["qstat"]))
         files = [os.path.join(os.path.expanduser("~" + user), ".sge_qstat")]
         if environment.get("SGE_ROOT"):
             cell = environment.get("SGE_CELL") or "default"
@@ -356,6 +357,13 @@ def _slots(entry, shape):
 
 def _harmful_defaults(path):
     """Return the options in an sge_qstat file that would hide jobs or change the form of the output."""
+def _variables_of(argv):
+    """Return the variables that a command such as [env, SGE_ROOT=/opt/sge, qstat] sets."""
+    if os.path.basename(argv[0]) != "env":
+        return {}
+    return dict(word.split("=", 1) for word in itertools.takewhile(lambda word: "=" in word, argv[1:]))
+
+
     try:
         with open(path, encoding="utf-8", errors="replace") as source:
             words = shlex.split(source.read(), comments=True)
