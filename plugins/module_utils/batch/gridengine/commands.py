@@ -98,8 +98,10 @@ class GridEngine(Scheduler):
     keep = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME")
     directive_prefix = "#$"
     resources = {
-        # mem_free exists in every installation. A job starts on a host with so much free memory; nothing is limited.
-        "memory": RequestOption("mem_free", _RESOURCE),
+        # mem_free exists in every installation. A job starts on a host with so much free memory; nothing is limited. As
+        # installed it is a load value: Grid Engine does not multiply the request by the slots, as it does with
+        # consumables.
+        "memory": RequestOption("mem_free:job", _RESOURCE),
         "disk": RequestOption("none", _RESOURCE),
         "gpus": RequestOption("gpu", _RESOURCE),
         "gpu_type": RequestOption("gpu_type", _RESOURCE),
@@ -355,8 +357,6 @@ def _slots(entry, shape):
     return 1 if entry["resources"].get("parallel_environment", "none") == "none" else shape["cpus"]
 
 
-def _harmful_defaults(path):
-    """Return the options in an sge_qstat file that would hide jobs or change the form of the output."""
 def _variables_of(argv):
     """Return the variables that a command such as [env, SGE_ROOT=/opt/sge, qstat] sets."""
     if os.path.basename(argv[0]) != "env":
@@ -364,6 +364,8 @@ def _variables_of(argv):
     return dict(word.split("=", 1) for word in itertools.takewhile(lambda word: "=" in word, argv[1:]))
 
 
+def _harmful_defaults(path):
+    """Return the options in an sge_qstat file that would hide jobs or change the form of the output."""
     try:
         with open(path, encoding="utf-8", errors="replace") as source:
             words = shlex.split(source.read(), comments=True)
