@@ -114,7 +114,8 @@ class Slurm(Scheduler):
     # SBATCH_* would override the script's directives, SQUEUE_* the output format, SLURM_TIME_FORMAT the form of times,
     # SINFO_PARTITION the list of nodes.
     scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_", "SINFO_", "SCONTROL_")
-    keep = ("SLURM_CONF",)
+    # SLURM_CONF_SERVER: clients without a configuration file get it from this slurmctld.
+    keep = ("SLURM_CONF", "SLURM_CONF_SERVER")
     directive_prefix = "#SBATCH"
     cancels_only_queued = True
     resources = {
