@@ -127,7 +127,9 @@ class Slurm(Scheduler):
     grace_s = 30  # KillWait
     submitted_pattern = re.compile(r"^(\d+)(?:;[^\s;]+)?\Z")
     answer_lost_pattern = re.compile(
-        r"timed out|zero bytes|connection reset|transport endpoint|broken pipe", re.IGNORECASE
+        r"timed out|zero bytes|connection reset|transport endpoint|broken pipe|receive failure"
+        r"|longer than data received",
+        re.IGNORECASE,
     )
     cancel_pattern = re.compile(r"^scancel: ")
     ended_pattern = re.compile(r"^scancel: error: .*Invalid job id specified\Z")
