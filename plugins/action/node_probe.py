@@ -7,13 +7,17 @@ import time
 from typing import Any, Callable, Dict, Optional
 
 from ansible.utils.display import Display
+from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, RUNNING
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.node_probe import GONE, VISIBLE_S, WALLTIME_S
 from ansible_collections.glidein.ops.plugins.plugin_utils.node_report_script import node_report_script
 from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import SiteActionModule, failure_message
 
 display = Display()
 
 INTERVAL_S = 10
+# The states of a job that has started and whose report may still come.
+_STARTED = (RUNNING, COMPLETING, GONE)
 
 
 class ActionModule(SiteActionModule):
@@ -50,11 +54,19 @@ class ActionModule(SiteActionModule):
         return {"changed": False, **result, "nodes": ended.get("nodes", {}), "msg": failure_message(told)}
 
     def _wait(self, run: Callable[[str], Dict[str, Any]], wait_s: int, host: str) -> None:
-        """Read the reports until all have arrived, at most wait_s seconds."""
-        deadline = time.monotonic() + wait_s
-        shown, result = None, run("read")
+        """Read the reports until all have arrived, or until no job has started after wait_s seconds.
+
+        If a job has started by then, its report gets its walltime more.
+        """
+        begun = time.monotonic()
+        shown, longest_s, result = None, wait_s, run("read")
         # A reading that failed is repeated, too. Not by `until`, which prints FAILED for each reading.
-        while result.get("unfinished") != 0 and result.get("waited_s", 0) < wait_s and time.monotonic() < deadline:
+        while result.get("unfinished") != 0:
+            if "nodes" in result:
+                has_started = any(node["state"] in _STARTED for node in result["nodes"].values())
+                longest_s = wait_s + (WALLTIME_S + VISIBLE_S if has_started else 0)
+            if max(result.get("waited_s", 0), time.monotonic() - begun) >= longest_s:
+                return
             if result.get("unfinished") != shown:
                 shown = result.get("unfinished")
                 reports = "the reports" if shown is None else f"{shown} reports"

@@ -46,9 +46,9 @@ options:
     elements: str
     default: []
   wait:
-    description: Seconds to wait for the reports. The action plugin runs the module with O(state=submitted), then every
-      10 seconds with O(state=read), and at the end with O(state=absent). A failure does not fail the task; RV(msg) has
-      it.
+    description: Seconds that the jobs may wait in the batch queue; the reports of jobs that have started by then get 11
+      minutes more. The action plugin runs the module with O(state=submitted), then every 10 seconds with O(state=read),
+      and at the end with O(state=absent). A failure does not fail the task; RV(msg) has it.
     type: int
   script:
     description: Text of the report's script. The action plugin sets it.

@@ -40,6 +40,17 @@ def refused(*words):
     return lambda argv, output: None if set(words) <= set(argv) else output
 
 
+def both(*changes):
+    """Return a `change` that makes several."""
+
+    def change(argv, output):
+        for one in changes:
+            output = one(argv, output)
+        return output
+
+    return change
+
+
 class RecordedSite:
     """A batch system that prints recorded output."""
 

@@ -9,6 +9,7 @@ Sources: the manual pages of qsub, qstat, qdel, sge_request, queue_conf and comp
 
 import contextlib
 import html
+import itertools
 import os
 import re
 import shlex
@@ -97,8 +98,10 @@ class GridEngine(Scheduler):
     keep = ("SGE_ROOT", "SGE_CELL", "SGE_QMASTER_PORT", "SGE_EXECD_PORT", "SGE_CLUSTER_NAME")
     directive_prefix = "#$"
     resources = {
-        # mem_free exists in every installation. A job starts on a host with so much free memory; nothing is limited.
-        "memory": RequestOption("mem_free", _RESOURCE),
+        # mem_free exists in every installation. A job starts on a host with so much free memory; nothing is limited. As
+        # installed it is a load value: Grid Engine does not multiply the request by the slots, as it does with
+        # consumables.
+        "memory": RequestOption("mem_free:job", _RESOURCE),
         "disk": RequestOption("none", _RESOURCE),
         "gpus": RequestOption("gpu", _RESOURCE),
         "gpu_type": RequestOption("gpu_type", _RESOURCE),
@@ -256,7 +259,7 @@ class GridEngine(Scheduler):
 
     def _check_defaults(self, user):
         """Raise OutputError if a file of qstat's default options would hide jobs or change the form of the output."""
-        environment = self.runner.environment
+        environment = dict(self.runner.environment, **_variables_of(self.argv["qstat"]))
         files = [os.path.join(os.path.expanduser("~" + user), ".sge_qstat")]
         if environment.get("SGE_ROOT"):
             cell = environment.get("SGE_CELL") or "default"
@@ -352,6 +355,13 @@ class GridEngine(Scheduler):
 def _slots(entry, shape):
     """Return the number of slots that a glidein of this shape requests."""
     return 1 if entry["resources"].get("parallel_environment", "none") == "none" else shape["cpus"]
+
+
+def _variables_of(argv):
+    """Return the variables that a command such as [env, SGE_ROOT=/opt/sge, qstat] sets."""
+    if os.path.basename(argv[0]) != "env":
+        return {}
+    return dict(word.split("=", 1) for word in itertools.takewhile(lambda word: "=" in word, argv[1:]))
 
 
 def _harmful_defaults(path):

@@ -43,7 +43,7 @@ _MAX_READ = 64
 def read(reader, user):
     """Return the facts of Grid Engine: version, cluster, queues, accounts, limits, gpu_request.
 
-    memory_request: the resource that counts memory, None without one.
+    memory_request: the resource that counts memory, as resources.memory of an entry, None without one.
     """
     return _GridEngine(reader, user).facts()
 
@@ -124,8 +124,10 @@ class _GridEngine:
         queues = sorted((self._queue(fields) for fields in self.queues), key=lambda queue: queue["name"])
         usable = [queue["name"] for queue in queues if not queue["problems"]]
         notices = [fields["notice_s"] for fields in self.queues if fields["qname"] in usable]
-        counted = [name for name, is_counted in self.resources.items() if is_counted]
+        counted = [name for name, consumable in self.resources.items() if consumable != "NO"]
         memory = next((name for name in _MEMORY if name in counted), None)
+        if memory and self.resources[memory] != "YES":
+            memory += ":job"
         limits = limits_record(
             max_array=self.settings.get("max_aj_tasks"),
             max_queued=smallest([self.settings.get("max_u_jobs"), self.settings.get("max_jobs")]),
@@ -366,12 +368,15 @@ def words(text):
 
 
 def parse_resources(text):
-    """Return {name: whether it is counted} of the resources of qconf -sc."""
+    """Return {name: consumable} of the resources of qconf -sc.
+
+    consumable: NO, YES (a job's request is multiplied by its slots), JOB or HOST (it is not).
+    """
     resources = {}
     for line in text.split("\n"):
         columns = line.split()
         if len(columns) >= 8 and columns[5] in ("NO", "YES", "JOB", "HOST"):
-            resources[columns[0]] = columns[5] != "NO"  # YES (each slot), JOB or HOST
+            resources[columns[0]] = columns[5]
     if not resources:
         raise OutputError(f"invalid output of qconf -sc: {excerpt(text)!r}; expected lines of at least 8 columns")
     return resources

@@ -73,11 +73,13 @@ class _Lsf:
 
     def facts(self):
         running, pending = self.user_limits
+        interval_s = self.parameters.get("JOB_TERMINATE_INTERVAL")
         limits = limits_record(
             max_array=self.parameters.get("MAX_JOB_ARRAY_SIZE"),
             max_queued=smallest([pending, self.parameters.get("MAX_PEND_JOBS")]),
             max_running=running,
-            grace_s=self.parameters.get("JOB_TERMINATE_INTERVAL"),
+            # INT, TERM and KILL, each an interval after the one before.
+            grace_s=None if interval_s is None else 2 * interval_s,
             memory_unit=self.memory_unit,
         )
         return {

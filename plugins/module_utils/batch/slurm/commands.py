@@ -90,6 +90,10 @@ _CLUSTER = re.compile(r"^CLUSTER: *(\S+)", re.MULTILINE)
 _NO_TIME = ("N/A", "NONE", "Unknown")
 _JOB_ID = re.compile(r"^(\d+)(?:_\d+)?(?:\+\d+)?\Z")
 
+# Exit statuses of scancel, without a message, if a job has ended before it got the signal: Slurm's error numbers
+# ESLURM_ALREADY_DONE and ESLURM_INVALID_JOB_ID, modulo 256 (scancel.c; for KILL, scancel exits with 0).
+_ENDED_STATUSES = (2021 % 256, 2017 % 256)
+
 
 class Slurm(Scheduler):
     """Slurm through sbatch, squeue and scancel; one array job for any number of glideins."""
@@ -114,7 +118,8 @@ class Slurm(Scheduler):
     # SBATCH_* would override the script's directives, SQUEUE_* the output format, SLURM_TIME_FORMAT the form of times,
     # SINFO_PARTITION the list of nodes.
     scrub_prefixes = ("SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SALLOC_", "SRUN_", "SINFO_", "SCONTROL_")
-    keep = ("SLURM_CONF",)
+    # SLURM_CONF_SERVER: clients without a configuration file get it from this slurmctld.
+    keep = ("SLURM_CONF", "SLURM_CONF_SERVER")
     directive_prefix = "#SBATCH"
     cancels_only_queued = True
     resources = {
@@ -126,7 +131,9 @@ class Slurm(Scheduler):
     grace_s = 30  # KillWait
     submitted_pattern = re.compile(r"^(\d+)(?:;[^\s;]+)?\Z")
     answer_lost_pattern = re.compile(
-        r"timed out|zero bytes|connection reset|transport endpoint|broken pipe", re.IGNORECASE
+        r"timed out|zero bytes|connection reset|transport endpoint|broken pipe|receive failure"
+        r"|longer than data received",
+        re.IGNORECASE,
     )
     cancel_pattern = re.compile(r"^scancel: ")
     ended_pattern = re.compile(r"^scancel: error: .*Invalid job id specified\Z")
@@ -260,6 +267,10 @@ class Slurm(Scheduler):
 
     def _scancel(self, user, how, ids):
         return self.argv["scancel"] + [f"--user={user}"] + how + list(ids)
+
+    def had_ended(self, error):
+        has_message = any(map(self.cancel_pattern.search, map(str.strip, error.stderr.splitlines())))
+        return super().had_ended(error) or (error.rc in _ENDED_STATUSES and not has_message)
 
     def cancel(self, user, ids, running=False):
         super().cancel(user, ids)

@@ -25,9 +25,11 @@ _MAX_EXAMPLES = 100
 # Node groups of a queue. With more, nodes that differ only in their features are one group: some sites name racks so.
 _MAX_GROUPS = 40
 
-# The output of the commands. details: {configuration: NodeDetails}; associations, qos, user_groups: None if unknown.
+# The output of the commands. details: {configuration: NodeDetails}; associations, qos, user_groups: None if unknown;
+# parents: {account: its parent, "" for the root}.
 _Output = collections.namedtuple(
-    "_Output", "config partitions node_groups details associations account_limits qos user_groups reservations user"
+    "_Output",
+    "config partitions node_groups details associations account_limits parents qos user_groups reservations user",
 )
 
 _MAX_TASKS = re.compile(r"(?:^|,)max_array_tasks=([0-9]{1,9})(?:,|\Z)")
@@ -74,11 +76,23 @@ def _read_output(reader, user):
         argv = [*show, "reservation"]
         reservations = reader.read("reservations", argv, facts_output.parse_reservations)
     associations = qos = None
-    account_limits = []
+    account_limits, parents = [], {}
     if not config or "slurmdbd" in config.get("AccountingStorageType", ""):
-        associations, account_limits, qos = _read_accounting(reader, user, config.get("ClusterName"))
+        has_lists = any(_listed(partition, "AllowAccounts", "DenyAccounts") for partition in partitions)
+        cluster = config.get("ClusterName")
+        associations, account_limits, parents, qos = _read_accounting(reader, user, cluster, has_lists)
     return _Output(
-        config, partitions, groups, details, associations, account_limits, qos, user_groups, reservations, user
+        config,
+        partitions,
+        groups,
+        details,
+        associations,
+        account_limits,
+        parents,
+        qos,
+        user_groups,
+        reservations,
+        user,
     )
 
 
@@ -87,8 +101,11 @@ def _configuration(group):
     return group.cpus, group.memory_mb, group.disk_mb, tuple(sorted(group.gpus.items())), group.features
 
 
-def _read_accounting(reader, user, cluster):
-    """Return (associations of the user, limits of their accounts, {name: QOS}): rows of sacctmgr's tables."""
+def _read_accounting(reader, user, cluster, has_lists):
+    """Return (associations of the user, limits of their accounts, {account: parent}, {name: QOS}) of sacctmgr's tables.
+
+    has_lists: whether partitions have lists of accounts, so that the accounts' parents are needed.
+    """
 
     def show(what, words, columns, default=None):
         names = ",".join(name for name, unused in columns)
@@ -102,14 +119,17 @@ def _read_accounting(reader, user, cluster):
     associations = show("accounts", words, facts_output.ASSOCIATION_COLUMNS)
     if associations is not None:
         associations = [row for row in associations if row["Account"]]
-    account_limits = []
+    account_limits, parents = [], {}
+    if associations and has_lists:
+        rows = show("parents of accounts", ["association"], facts_output.PARENT_COLUMNS, [])
+        parents = {row["Account"]: row["ParentName"] for row in rows if not row["User"]}
     if associations:
         names = ",".join(sorted({row["Account"] for row in associations}))
         words = ["association", "where", f"account={names}"]
         account_limits = show("limits of accounts", words, facts_output.ACCOUNT_COLUMNS, [])
     rows = show("qos", ["qos"], facts_output.QOS_COLUMNS)
     qos = None if rows is None else {row["Name"]: row for row in rows}
-    return associations, [row for row in account_limits if not row["User"]], qos
+    return associations, [row for row in account_limits if not row["User"]], parents, qos
 
 
 def _enforced(output, what):
@@ -311,14 +331,15 @@ def _usable_accounts(output, partition, accounts):
     if not output.associations:
         cluster = output.config.get("ClusterName", "this cluster")
         return [], [f"{output.user} has no account on {cluster} (sacctmgr show user withassoc)"]
-    allowed, denied = _listed(partition, "AllowAccounts"), _listed(partition, "DenyAccounts")
-    usable = [
-        account["name"]
+    allowed = _listed(partition, "AllowAccounts")
+    denied = [] if allowed else _listed(partition, "DenyAccounts")  # Slurm ignores DenyAccounts beside AllowAccounts
+    accepted = {
+        account["name"]: _is_accepted(output, account["name"], allowed, denied)
         for account in accounts
         if _associations_of(output, account["name"], partition["PartitionName"])
-        and (not allowed or account["name"] in allowed)
-        and account["name"] not in denied
-    ]
+    }
+    usable = [name for name, is_accepted in accepted.items() if is_accepted]
+    usable = usable or [name for name, is_accepted in accepted.items() if is_accepted is None]
     if not usable:
         if allowed:
             reason = f"AllowAccounts={','.join(allowed)}: none of the user's accounts"
@@ -330,6 +351,23 @@ def _usable_accounts(output, partition, accounts):
     problems = {account["name"]: account["problem"] for account in accounts if account["name"] in usable}
     healthy = [name for name in usable if not problems[name]]
     return healthy, [] if healthy else [f"account {name}: {problem}" for name, problem in sorted(problems.items())]
+
+
+def _is_accepted(output, account, allowed, denied):
+    """Return whether a partition takes jobs of an account; None if that depends on parents that are unknown.
+
+    allowed, denied: its AllowAccounts or DenyAccounts, of which one is empty. They include the subaccounts of each
+    account (manual page of scontrol).
+    """
+    lineage = [account]
+    parent = output.parents.get(account)
+    while parent and parent not in lineage:
+        lineage.append(parent)
+        parent = output.parents.get(parent)
+    if set(lineage).intersection(allowed + denied):
+        return bool(allowed)
+    is_complete = parent == ""
+    return not allowed if is_complete or not allowed + denied else None
 
 
 def _job_qos(output, partition, associations):

@@ -44,6 +44,12 @@ ACCOUNT_COLUMNS = (
     ("GrpJobs", "GrpJobs"),
     ("GrpSubmitJobs", "GrpSubmit"),
 )
+PARENT_COLUMNS = (
+    ("Cluster", "Cluster"),
+    ("Account", "Account"),
+    ("ParentName", "ParentName"),
+    ("User", "User"),
+)
 QOS_COLUMNS = (
     ("Name", "Name"),
     ("Flags", "Flags"),
@@ -224,6 +230,7 @@ def table_parser(columns):
 
     def parse(text):
         rows = []
+        text = text.replace("|Par Name|", "|ParentName|", 1)  # of earlier versions
         for line in _below("|".join(name for unused, name in columns), text):
             fields = line.split("|")
             if len(fields) != len(columns):

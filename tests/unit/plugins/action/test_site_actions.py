@@ -135,6 +135,15 @@ def test_a_probe_waits_no_longer_than_it_should(probe):
     assert probe("soon")[0]["msg"] == "wait: 'soon' is invalid; expected a whole number of seconds"
 
 
+@pytest.mark.parametrize(("state", "more_s"), [("queued", 0), ("running", 660), ("completing", 660), ("gone", 660)])
+def test_a_job_that_has_started_when_the_patience_ends_has_time_for_its_report(probe, state, more_s):
+    late = dict(WAITING, waited_s=900, nodes={"a": {"state": "reported"}, "b": {"state": state}})
+    over = dict(late, waited_s=900 + more_s)
+    # A reading that failed does not change what is known.
+    readings = [late, BUSY, over] if more_s else [late]
+    assert probe(900, late, *readings, ENDED)[1] == " ".join(["submitted", *["read"] * len(readings), "absent"])
+
+
 def test_a_probe_that_failed_leaves_a_gap(probe):
     gap = {"changed": False, "nodes": {}, "msg": "busy"}
     assert probe(900, BUSY, {"failed": True, "msg": "cannot be removed"}) == (gap, "submitted absent", 0)

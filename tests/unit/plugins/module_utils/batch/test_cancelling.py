@@ -72,7 +72,11 @@ LSF = [
 NONE_MATCHED = answer("htcondor_23.9.6.txt", "ClusterId == 999")
 # As the real commands print them.
 ENDED = {
-    "slurm": [refused("scancel: error: Kill job error on job id 9_7: Invalid job id specified\n")],
+    "slurm": [
+        refused("scancel: error: Kill job error on job id 9_7: Invalid job id specified\n"),
+        refused("", 229),
+        refused("", 225),
+    ],
     "pbspro": [
         refused("qdel: Unknown Job Id 999.pbshost\n"),
         refused("qdel: Job has finished 23.pbshost\n"),
@@ -89,7 +93,10 @@ ENDED = {
     "htcondor": [failure(NONE_MATCHED)],
 }
 FAILED = {
-    "slurm": [refused("scancel: error: Unable to contact slurm controller\n")],
+    "slurm": [
+        refused("scancel: error: Unable to contact slurm controller\n"),
+        refused("scancel: error: Kill job error on job id 9_7: Access/permission denied\n", 229),
+    ],
     "pbspro": [
         refused("qdel: Unknown Job Id 1.pbshost\nqdel: Unauthorized Request  2.pbshost\n"),
         refused("Connection refused\nCouldn't connect to cluster: pbshost\n"),

@@ -343,6 +343,8 @@ REQUESTS = {
         ({"whole_node": True}, {"resources": {"whole_node": "n"}}, ["-n"], []),
     ],
     "sge": [
+        # mem_free is compared with the request of the whole job, a consumable with that of each slot.
+        (EIGHT, {"resources": SMP}, ["-l mem_free=15999M", "-pe smp 8"], []),
         # Per slot and rounded up, unless the site says otherwise.
         (EIGHT, {"resources": dict(SMP, memory="h_vmem")}, ["-l h_vmem=2000M", "-pe smp 8"], []),
         (EIGHT, {"resources": dict(SMP, memory="h_rss:slot")}, ["-l h_rss=2000M"], []),

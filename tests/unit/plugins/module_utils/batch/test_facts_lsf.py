@@ -55,7 +55,7 @@ def test_version_cluster_and_limits():
     assert gaps == []
     assert (facts["version"], facts["cluster"], facts["gpu_request"]) == ("2.2", "volclava", None)
     limits = facts["limits"]
-    assert (limits["max_array"], limits["max_running"], limits["grace_s"]) == (1000, 40, 30)
+    assert (limits["max_array"], limits["max_running"], limits["grace_s"]) == (1000, 40, 2 * 30)
 
 
 @pytest.mark.parametrize(

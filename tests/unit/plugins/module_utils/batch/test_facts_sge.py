@@ -9,7 +9,13 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader
 from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as sge
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
-from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced, unchanged
+from ansible_collections.glidein.ops.tests.unit.support.recorded_site import (
+    RecordedSite,
+    both,
+    refused,
+    replaced,
+    unchanged,
+)
 
 SGE = RecordedSite(sge, "gridengine_8.1.9_discovery.txt")
 
@@ -36,17 +42,6 @@ def test_version_and_limits():
 )
 def test_versions(text, version):
     assert sge.parse_version(text) == version
-
-
-def both(*changes):
-    """Return a `change` that makes several."""
-
-    def change(argv, output):
-        for one in changes:
-            output = one(argv, output)
-        return output
-
-    return change
 
 
 HARD_ON_ONE_HOST = replaced(r"168:00:00,\[node03=24:00:00\]", "168:00:00,[node03=INFINITY]", "-sq")
@@ -147,10 +142,16 @@ def test_gpus_of_a_host_that_could_not_be_read_are_unknown():
     assert [gap["what"] for gap in gaps] == ["GPUs of nodes"]
 
 
-def test_memory_that_is_counted_is_enforced():
-    change = replaced(r"(h_vmem +h_vmem +MEMORY +<= +YES +)NO ", r"\1YES", "-sc")
-    facts = SGE.facts(change)
-    assert (facts["limits"]["memory_enforced"], facts["memory_request"]) == (True, "h_vmem")
+@pytest.mark.parametrize(
+    ("name", "consumable", "memory"),
+    [("h_vmem", "YES", "h_vmem"), ("h_vmem", "JOB", "h_vmem:job"), ("mem_free", "YES", "mem_free")],
+)
+def test_memory_that_is_counted_is_enforced(name, consumable, memory):
+    facts = SGE.facts(replaced(rf"(?m)^({name} .* YES +)NO ", rf"\g<1>{consumable} ", "-sc"))
+    assert (facts["limits"]["memory_enforced"], facts["memory_request"]) == (True, memory)
+
+
+def test_memory_that_is_not_counted_is_not_enforced():
     assert SGE.facts()["limits"]["memory_enforced"] is False
     assert SGE.facts(refused("-sc"))["limits"]["memory_enforced"] is None
 

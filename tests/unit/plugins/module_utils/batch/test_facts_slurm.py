@@ -11,7 +11,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import fac
 from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts_output as slurm_output
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 from ansible_collections.glidein.ops.tests.unit.support.recorded_commands import RecordedReader
-from ansible_collections.glidein.ops.tests.unit.support.recorded_site import RecordedSite, refused, replaced, unchanged
+from ansible_collections.glidein.ops.tests.unit.support.recorded_site import (
+    RecordedSite,
+    both,
+    refused,
+    replaced,
+    unchanged,
+)
 
 # With a database of accounts, QOS, GPUs of two types, and features. User pilot: accounts physics and physics2025.
 SLURM = RecordedSite(slurm, "slurm_24.11.5_accounting.txt", "pilot")
@@ -39,6 +45,23 @@ def test_version_cluster_limits_and_accounts():
 def qos(row, *words):
     """Return a `change` of the QOS with this row's name."""
     return replaced(rf"(?m)^{row.partition('|')[0]}\|.*$", row, *words)
+
+
+PARENTS = "format=Cluster,Account,ParentName,User"
+
+
+def parent(account, *parents):
+    """Return a `change` that makes each account, the first one first, a subaccount of the one after it."""
+    changes = [
+        replaced(rf"(?m)^campus\|{one}\|root\|$", f"campus|{one}|{above}|", PARENTS)
+        for one, above in zip((account, *parents), parents)
+    ]
+    return both(*changes)
+
+
+def lists(text):
+    """Return a `change` of the lists of accounts of the partition cpu."""
+    return replaced("(PartitionName=cpu .*?)AllowAccounts=ALL", rf"\1{text}")
 
 
 NO_ACCOUNT = "pilot has no account on campus (sacctmgr show user withassoc)"
@@ -130,11 +153,32 @@ QUEUES = [
     (SLURM, "down", unchanged, {"problems": ["State=DOWN: it starts no new jobs"]}),
     (SLURM, "premium", unchanged, {"problems": ["AllowQos=premium: pilot has only the QOS normal"]}),
     (SLURM, "private", unchanged, {"problems": ["AllowAccounts=astronomy: none of the user's accounts"]}),
+    # Both lists include subaccounts, and DenyAccounts does not count beside AllowAccounts.
+    (SLURM, "private", parent("physics", "astronomy"), {"accounts": ["physics"], "problems": []}),
+    (SLURM, "private", parent("physics", "chemistry", "astronomy"), {"accounts": ["physics"], "problems": []}),
+    (SLURM, "cpu", lists("AllowAccounts=physics DenyAccounts=physics"), {"accounts": ["physics"], "problems": []}),
+    (
+        SLURM,
+        "cpu",
+        lists("DenyAccounts=root"),
+        {"problems": ["DenyAccounts=root: all of the user's accounts"]},
+    ),
+    # Earlier versions print another header.
+    (
+        SLURM,
+        "private",
+        both(parent("physics", "astronomy"), replaced(r"\|ParentName\|", "|Par Name|", PARENTS)),
+        {"accounts": ["physics"], "problems": []},
+    ),
+    # Unknown parents are no problem.
+    (SLURM, "private", refused(PARENTS), {"accounts": ["physics"], "problems": []}),
+    (SLURM, "private", replaced(r"(?m)^campus\|root\|.*\n", "", PARENTS), {"accounts": ["physics"], "problems": []}),
+    (SLURM, "cpu", both(lists("DenyAccounts=root"), refused(PARENTS)), {"accounts": ["physics"], "problems": []}),
     (SLURM, "staff", unchanged, {"problems": ["AllowGroups=staff: pilot is in none of them"]}),
     (
         SLURM,
         "cpu",
-        replaced("(PartitionName=cpu .*?)AllowAccounts=ALL", r"\1DenyAccounts=physics,physics2025"),
+        lists("DenyAccounts=physics,physics2025"),
         {"problems": ["DenyAccounts=physics,physics2025: all of the user's accounts"]},
     ),
     (SLURM, "cpu", replaced(r"\|campus\|", "|elsewhere|", "sacctmgr"), {"problems": [NO_ACCOUNT]}),

@@ -149,10 +149,10 @@ REQUESTS = [
             {"account": "abc", "shapes": FOUR, "resources": PE},
             "sge",
             {},
-            f"#$ -N g952ce-1c5e5ee7 -P abc -l h_rt=7200 -pe smp 4 -l {memory}=520M -r n -j y -o /dev/null",
+            f"#$ -N g952ce-1c5e5ee7 -P abc -l h_rt=7200 -pe smp 4 -l {memory} -r n -j y -o /dev/null",
             ["BatchProject", "NodeNumber"],
         )
-        for name, memory in (("sge", "mem_free"), ("uge", "m_mem_free"))
+        for name, memory in (("sge", "mem_free=2080M"), ("uge", "m_mem_free=520M"))
     ),
     (
         "lsf",

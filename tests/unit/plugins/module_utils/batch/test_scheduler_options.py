@@ -58,7 +58,7 @@ def test_without_options_the_batch_system_is_as_installed(options):
 
 # Batch system -> variables of the user that reach the commands, and others that would change them or their output.
 ENVIRONMENTS = {
-    "slurm": ("SLURM_CONF", "SBATCH_PARTITION SQUEUE_FORMAT SLURM_TIME_FORMAT"),
+    "slurm": ("SLURM_CONF SLURM_CONF_SERVER", "SBATCH_PARTITION SQUEUE_FORMAT SLURM_TIME_FORMAT"),
     "pbspro": ("PBS_DEFAULT", "PBS_DPREFIX PBS_QSTAT_EXECONLY PBSDEBUG"),
     "torque": ("PBS_DEFAULT", "PBS_DPREFIX PBS_QSTAT_EXECONLY PBSDEBUG"),
     "sge": ("SGE_ROOT SGE_CELL SGE_QMASTER_PORT", "SGE_TASK_ID SGE_LONG_QNAMES"),

@@ -237,13 +237,21 @@ def of_root(path, *replies):
     return made
 
 
+def with_env(path, *replies):
+    """Return Grid Engine with the commands that discovery proposes if only login shells have SGE_ROOT and SGE_CELL."""
+    root = path.parents[2]
+    command = ["/usr/bin/env", f"SGE_ROOT={root}", f"SGE_CELL={path.parents[1].name}", f"{root}/bin/lx-amd64/qstat"]
+    return answering("sge", *replies, commands={"qstat": command})
+
+
+@pytest.mark.parametrize("sge_of", [of_root, with_env])
 @pytest.mark.parametrize("text", ["-q all.q\n", "-u * -l arch=x\n", "# all\n-ext -s r\n"])
-def test_default_options_that_would_hide_jobs_are_an_error_that_names_the_file(root, text):
+def test_default_options_that_would_hide_jobs_are_an_error_that_names_the_file(root, sge_of, text):
     root.write_text(text)
     with pytest.raises(
         OutputError, match=r"default/common/sge_qstat contains -(q|l|ext), with which qstat could omit jobs"
     ):
-        of_root(root).jobs("me")
+        sge_of(root).jobs("me")
 
 
 @pytest.mark.parametrize("text", ["", "# -q all.q\n", "-u *\n", "-s p -u other\n"])

@@ -125,8 +125,14 @@ def test_no_answer_means_that_the_outcome_is_unknown(kind):
 
 LOST = {
     "slurm": [
-        refused("sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"),
-        refused("sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received"),
+        refused(f"sbatch: error: Batch job submission failed: {text}")
+        for text in (
+            "Socket timed out on send/recv operation",
+            "Zero Bytes were transmitted or received",
+            "Unable to contact slurm controller (receive failure)",
+            "Message receive failure",
+            "Header lengths are longer than data received",
+        )
     ],
     "sge": [
         refused("error: failed receiving gdi request response for mid=1\n"),
@@ -154,6 +160,7 @@ REFUSALS = {
             "Required partition not available (inactive or drain)",
             "More processors requested than permitted",
             "Invalid job array specification",
+            "Unable to contact slurm controller (connect failure)",
         )
     ],
     "sge": [

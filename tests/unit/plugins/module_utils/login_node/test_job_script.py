@@ -195,7 +195,8 @@ def test_no_golden_file_is_left_over():
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_the_scripts_of_uge_differ_from_those_of_sge_only_in_the_resource_for_memory(case):
     entry = dict(CASES[case], directives=DIRECTIVES["sge"]) if case == "directives" else CASES[case]
-    assert script("uge", entry) == script("sge", entry).replace("mem_free", "m_mem_free")
+    resources = dict(entry.get("resources") or {}, memory="m_mem_free")
+    assert script("uge", entry) == script("sge", dict(entry, resources=resources))
 
 
 # -- single settings ---------------------------------------------------------------------------------------------------

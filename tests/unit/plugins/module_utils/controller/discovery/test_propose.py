@@ -143,7 +143,10 @@ def test_a_queue_for_tests_is_proposed_if_there_is_no_other():
         (queue(), {"accounts": [account("a")]}, {"account": None}),
         ({**queue(), "qos": "long"}, {}, {"directives": ["--qos=long"]}),
         (queue(), {"scheduler": "sge", "memory_request": "h_vmem"}, {"resources": {"memory": "h_vmem"}}),
-        (queue(), {"scheduler": "sge", "memory_request": "mem_free"}, {"resources": None}),
+        (queue(), {"scheduler": "sge", "memory_request": "h_vmem:job"}, {"resources": {"memory": "h_vmem:job"}}),
+        (queue(), {"scheduler": "sge", "memory_request": "mem_free"}, {"resources": {"memory": "mem_free"}}),
+        (queue(), {"scheduler": "sge", "memory_request": "mem_free:job"}, {"resources": None}),
+        (queue(), {"scheduler": "uge", "memory_request": "m_mem_free"}, {"resources": None}),
         (
             queue(),
             {"scheduler": "lsf", "limits": limits(memory_unit="MB")},
