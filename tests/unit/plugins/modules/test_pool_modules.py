@@ -228,10 +228,11 @@ def revoke(pool, sites, check=False, known=("a", "b")):
 
 
 def test_older_tokens_of_trusted_sites_are_withdrawn(pool):
-    options = {"directory": str(pool / "dir"), "sites": [], "issued": {"a": 100}}
-    assert run_module(revoked_sites.main, options)["sites"] == [{"site": "a", "before": 99, "denied": False}]
-    result = run_module(revoked_sites.main, dict(options, issued={"a": None, "/": 1}))
-    assert "issued: None of a is invalid" in result["msg"] and "'/' is invalid" in result["msg"]
+    options = {"directory": str(pool / "dir"), "sites": [], "issued": {"a": 100}, "gateways_issued": {"a": 50}}
+    assert run_module(revoked_sites.main, options)["sites"] == [{"site": "a", "before": 49, "denied": False}]
+    result = run_module(revoked_sites.main, dict(options, issued={"a": None, "/": 1}, gateways_issued={"a": "x"}))
+    for error in ("issued: None of a is invalid", "'/' is invalid", "gateways_issued: 'x' of a is invalid"):
+        assert error in result["msg"]
 
 
 def test_a_revocation_is_recorded_once(pool):
