@@ -9,8 +9,8 @@ version_added: 0.1.0
 description:
   - This is internal and may change in any version.
   - Returns C(trusted) and C(revoked), lists of mappings with C(site), C(credential) and C(supplied), whether
-    C(glidein_credential_file) is set; and C(revoked_hosts), names. In C(trusted), each name is there once; the last
-    host decides.
+    C(glidein_credential_file) is set; C(revoked_hosts), names; and C(errors), texts about revoked sites with the pool
+    password. In C(trusted), each name is there once; the last host decides.
 extends_documentation_fragment:
   - glidein.ops.hosts
 positional: hosts

@@ -9,14 +9,19 @@ short_description: Remove what the glideins of revoked sites have in the pool
 version_added: 0.1.0
 description:
   - This is internal and may change in any version.
-  - Does steps 3 to 5 of the role P(glidein.ops.revocation#role) for each site that M(glidein.ops.revoked_sites) has
-    recorded, until nothing is left. Jobs have 60 seconds to save their work. If something is left after 90 seconds,
-    the module fails.
+  - Does steps 3 to 5 of the role P(glidein.ops.revocation#role) for each of O(sites), until nothing is left. Jobs have
+    60 seconds to save their work. If something is left after 90 seconds, or a schedd does not show its jobs, the module
+    fails.
 extends_documentation_fragment: glidein.ops.attributes
 options:
   directory:
     description: Directory of the state of M(glidein.ops.revoked_sites). The machines are recorded there, too.
     type: path
+    required: true
+  sites:
+    description: Names of the revoked sites. In check mode, M(glidein.ops.revoked_sites) has not recorded them yet.
+    type: list
+    elements: str
     required: true
 """
 
@@ -33,7 +38,6 @@ summary:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager.condor import Condor
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager.revocations import (
-    denied_sites,
     identity,
     read_state,
     write_state,
@@ -45,11 +49,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.errors import f
 def remove_glideins(params, check_mode, condor):
     """Remove what revoked sites have in the pool; return {site: report}. Raises GlideinError or OSError."""
     sites = read_state(params["directory"])
-    denied = denied_sites(sites)
-    domain = condor.required_setting("UID_DOMAIN") if denied else ""
+    domain = condor.required_setting("UID_DOMAIN") if params["sites"] else ""
     reports = {}
-    for site in denied:
-        known = sites[site]["machines"]
+    for site in params["sites"]:
+        known = sites[site]["machines"] if site in sites else []
         glideins = RevokedGlideins(condor.run, identity(site, domain), known)
         glideins.look()
         if not check_mode:
@@ -70,7 +73,13 @@ def sentence(site, report, check_mode):
 
 
 def main():
-    module = AnsibleModule(argument_spec={"directory": {"type": "path", "required": True}}, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec={
+            "directory": {"type": "path", "required": True},
+            "sites": {"type": "list", "elements": "str", "required": True},
+        },
+        supports_check_mode=True,
+    )
     with failing(module, "The glideins of revoked sites cannot be removed: "):
         reports = remove_glideins(module.params, module.check_mode, Condor())
     summary = [sentence(site, report, module.check_mode) for site, report in sorted(reports.items())]

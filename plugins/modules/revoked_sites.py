@@ -32,6 +32,12 @@ options:
     description: RV(glidein.ops.site_tokens#module:issued). Earlier tokens of these sites are refused from now on.
     type: dict
     default: {}
+  gateways_issued:
+    description:
+      - RV(glidein.ops.site_tokens#module:issued) of gateways. For a site of O(issued) that has a gateway, the earlier
+        of both times counts.
+    type: dict
+    default: {}
 """
 
 EXAMPLES = "\n# See roles/revocation/tasks/main.yml\n"
@@ -82,12 +88,13 @@ def record(params, check_mode, condor, clock=time.time):
     """Update the state file; return the result. Raises GlideinError or OSError."""
     names = params["sites"] + sorted(params["issued"])
     problems = [f"sites: {site!r} is invalid; expected {NAME_RULE}" for site in names if not is_name(site)]
-    issued = {}
-    for site, time_s in params["issued"].items():
-        try:
-            issued[site] = int(time_s)
-        except (TypeError, ValueError):
-            problems.append(f"issued: {time_s!r} of {site} is invalid; expected epoch seconds")
+    times = {"issued": {}, "gateways_issued": {}}
+    for option, seconds in times.items():
+        for site, time_s in params[option].items():
+            try:
+                seconds[site] = int(time_s)
+            except (TypeError, ValueError):
+                problems.append(f"{option}: {time_s!r} of {site} is invalid; expected epoch seconds")
     if problems:
         raise InputError(problems)
     has_condor = True
@@ -100,7 +107,7 @@ def record(params, check_mode, condor, clock=time.time):
     directory = params["directory"]
     path = f"{directory}/{STATE_FILE}"
     before = read_state(directory)
-    after = revised(before, set(params["sites"]), set(params["known_sites"]), int(clock()), issued)
+    after = revised(before, set(params["sites"]), set(params["known_sites"]), int(clock()), **times)
     changed = make_private_directory(directory, check_mode) or after != before
     if after != before and not check_mode:
         write_state(directory, after)
@@ -124,6 +131,7 @@ def main():
             "sites": {"type": "list", "elements": "str", "required": True},
             "known_sites": {"type": "list", "elements": "str", "default": []},
             "issued": {"type": "dict", "default": {}},
+            "gateways_issued": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )

@@ -15,13 +15,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry im
 STATE_FILE = "revoked.json"
 
 
-def revised(sites, revoked, known, now, issued=None):
+def revised(sites, revoked, known, now, issued=None, gateways_issued=None):
     """Return the state {site: {"before", "denied", "machines"}} that follows from `sites`.
 
     revoked: sites that are to be revoked; known: all sites of the inventory, because one that has left it stays as it
-    is; now: epoch seconds; issued: {site: epoch seconds}, older tokens of a trusted site are refused. In the state,
-    before: epoch seconds; tokens that were issued until then are refused for good, also after the site is trusted
-    again. denied: whether the site is refused altogether. machines: names of startds that used its token, on which
+    is; now: epoch seconds; issued, gateways_issued: {site: epoch seconds} of the current tokens of glideins and of
+    gateways; older tokens of a trusted site in `issued` are refused. In the state, before: epoch seconds; tokens of
+    glideins and of the gateway that were issued until then are refused for good, also after the site is trusted again.
+    denied: whether the site is refused altogether. machines: names of startds that used its token, on which
     jobs may still be running.
     """
     following = {}
@@ -37,7 +38,8 @@ def revised(sites, revoked, known, now, issued=None):
     for site, time_s in (issued or {}).items():
         state = following.get(site, {"before": 0, "denied": False, "machines": []})
         if not state["denied"]:
-            following[site] = dict(state, before=max(state["before"], time_s - 1))
+            oldest_s = min(time_s, (gateways_issued or {}).get(site, time_s))
+            following[site] = dict(state, before=max(state["before"], oldest_s - 1))
     return following
 
 

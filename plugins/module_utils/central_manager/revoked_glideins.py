@@ -48,11 +48,13 @@ def others_command(identity):
 
 
 def schedds_command():
-    """Return the argument list that prints "ADDRESS NAME" of each schedd.
+    """Return the argument list that prints "ADDRESS NAME" of each schedd with users' jobs.
 
-    A schedd is found by its address also where its name is not a host's.
+    A schedd is found by its address also where its name is not a host's. A gateway's schedd has pilots only, and
+    root of the central manager has no token for it.
     """
-    return ["condor_status", "-schedd", "-autoformat", "MyAddress", "Name"]
+    constraint = 'is_glidein =!= true && regexp("^gateway-", AuthenticatedIdentity) =!= true'
+    return ["condor_status", "-schedd", "-constraint", constraint, "-autoformat", "MyAddress", "Name"]
 
 
 def jobs_command(address):
@@ -98,10 +100,13 @@ class RevokedGlideins:
         self.jobs = set()
         self.errors = []
         self._failures = {}
+        # Of the last look: {schedd's name: why its jobs are unknown}.
+        self._unread = {}
 
     def look(self):
         """Return ({kinds of ADS that exist}, {schedd's address: [job ids]}), read now. Raises CommandError."""
         existing = set()
+        self._unread = {}
         for kind in ADS:
             names = self.run(status_command(kind, self.identity)).splitlines()
             if names:
@@ -118,7 +123,11 @@ class RevokedGlideins:
         jobs = {}
         for line in self.run(schedds_command()).splitlines():
             address, _blank, name = line.partition(" ")
-            ids = jobs_on(self._attempt(jobs_command(address)).splitlines(), self.machines)
+            try:
+                ids = jobs_on(self.run(jobs_command(address)).splitlines(), self.machines)
+            except CommandError as error:
+                self._unread[name] = str(error)
+                continue
             if ids:
                 jobs[address] = ids
                 self.jobs.update(f"{job} of {name}" for job in ids)
@@ -138,7 +147,7 @@ class RevokedGlideins:
                 self._attempt(off_command(self.identity))
             for kind in sorted(existing):
                 self._attempt(*invalidation(kind, self.identity))
-            if existing or jobs:
+            if existing or jobs or self._unread:
                 quiet_since = None
             elif not self.found and not self.jobs:
                 return
@@ -147,7 +156,8 @@ class RevokedGlideins:
                 if self.clock() - quiet_since >= SETTLE_S:
                     return
             if self.clock() - begun > GRACE_S + LAST_S:
-                self.errors = [left_over(GRACE_S + LAST_S, existing, jobs)] + list(self._failures.values())
+                if existing or jobs:
+                    self.errors = [left_over(GRACE_S + LAST_S, existing, jobs)] + list(self._failures.values())
                 return
             self.pause(PAUSE_S)
 
@@ -166,11 +176,12 @@ class RevokedGlideins:
 
     def report(self):
         """Return {"changed", "machines" and "jobs": numbers, "errors": [texts]}."""
+        unread = [f"the jobs of the schedd {name} are unknown: {error}" for name, error in sorted(self._unread.items())]
         return {
             "changed": bool(self.found or self.jobs),
             "machines": len(self.found),
             "jobs": len(self.jobs),
-            "errors": self.errors,
+            "errors": self.errors + unread,
         }
 
 

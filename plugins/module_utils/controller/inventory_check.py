@@ -27,7 +27,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form im
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_sites
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
-from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import read_site, site_token
+from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import (
+    read_site,
+    revocation_error,
+    site_token,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 
 # A function of the path of a token on the controller that returns its expiry time or None. Raises InputError.
@@ -108,6 +112,8 @@ class _Site:
         except InputError as error:
             self.errors.append(str(error))
         self.credential = values.get("glidein_credential")
+        is_revoked = truth(read_variable(self.variables, "glidein_revoked")[0])
+        self.errors.append(revocation_error(is_revoked, self.credential))
         self.credential_file = os.path.expanduser(values.get("glidein_credential_file") or "")
         self.log_s3, log_error = read_variable(self.variables, "glidein_log_s3")
         self.errors.append(log_error)

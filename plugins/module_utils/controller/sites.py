@@ -242,27 +242,47 @@ def _unserved(plan: Plan, site: str) -> Dict[str, Any]:
 
 
 def inventory_sites(hostvars: Any, hosts: List[str]) -> Dict[str, List[Any]]:
-    """Return {"trusted": [site], "revoked": [site], "revoked_hosts": [names]} of these hosts.
+    """Return {"trusted": [site], "revoked": [site], "revoked_hosts": [names], "errors": [texts]} of these hosts.
 
     A site is {"site": its name, "credential": "token" or "pool_password", "supplied": whether the credential comes from
-    glidein_credential_file}. If two hosts have the same trusted site, the last one decides.
+    glidein_credential_file}. If two hosts have the same trusted site, the last one decides. errors: of
+    revocation_error, with the host's name.
     Raises InputError if a variable cannot be read: the pool would remove the credentials of a site that is missing
     here, or accept those of a revoked one again.
     """
     trusted: Dict[str, Dict[str, Any]] = {}
     revoked: Dict[str, Dict[str, Any]] = {}
     revoked_hosts = []
+    errors = []
     for host in hosts:
         names = ("glidein_site", "glidein_revoked", "glidein_credential", "glidein_credential_file")
         site, is_revoked, credential, file = read_variables(host, hostvars[host], *names)
         site, is_revoked = site or host, truth(is_revoked)
+        error = revocation_error(is_revoked, credential)
+        errors += [f"{host}: {error}"] if error else []
         (revoked if is_revoked else trusted)[site] = {
             "site": site,
             "credential": credential or VARIABLES["glidein_credential"].default,
             "supplied": bool(file),
         }
         revoked_hosts += [host] if is_revoked else []
-    return {"trusted": list(trusted.values()), "revoked": list(revoked.values()), "revoked_hosts": revoked_hosts}
+    return {
+        "trusted": list(trusted.values()),
+        "revoked": list(revoked.values()),
+        "revoked_hosts": revoked_hosts,
+        "errors": errors,
+    }
+
+
+def revocation_error(is_revoked: bool, credential: Optional[str]) -> Optional[str]:
+    """Return why the credential of a revoked site cannot be refused, and what to do, or None."""
+    if not is_revoked or credential != "pool_password":
+        return None
+    return (
+        "glidein_credential: 'pool_password' is invalid with glidein_revoked; expected token. All sites with the pool "
+        "password share it, so it cannot be refused for one of them. Set glidein_credential=token for this host, too. "
+        "If other sites have the pool password, change it with glidein.ops.rotate -e rotate=pool_password."
+    )
 
 
 def demand_server_sites(hostvars: Any, hosts: List[str]) -> Dict[str, Any]:

@@ -521,6 +521,16 @@ def test_an_idle_gateway_ends_and_expired_tokens_are_renewed(alice, cm, slurm, t
     assert token == cm.check_output("cat /var/lib/glidein-ops/gateway/tokens/slurm")
     assert token not in renew.output
 
+    # The site's token becomes newer than the gateway's, which stays valid when older tokens are withdrawn.
+    assert playbook("rotate", "-e", "rotate=tokens").rc == 0
+    slurm.check_output(f"touch -d '5 minutes ago' ~/.glidein/slurm/credential {GATEWAY}/tokens.d/pool")
+    finish = playbook("rotate", "-e", "rotate_finish=true", "-e", json.dumps(VARIABLES))
+    assert finish.rc == 0, finish
+    restarted_at = cm.check_output("date +%s")
+    slurm.check_output(f"{GATEWAY}/gateway restart")
+    newer = f"condor_status -schedd -constraint 'is_glidein && DaemonStartTime >= {restarted_at}' -af Name"
+    wait_for("the ad of the restarted gateway", lambda: cm.check_output(newer) == "gateway-slurm@", LIMIT_S)
+
 
 def test_a_batch_job_that_a_slow_sbatch_left_behind_is_cancelled(alice, slurm, slurm_root):
     """Slurm accepts the job, but blahp ends sbatch before it has printed the id."""

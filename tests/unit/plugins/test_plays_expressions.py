@@ -22,6 +22,7 @@ PATTERNS = ("playbooks/*.yml", "playbooks/*/*.yml", "roles/*/tasks/*.yml", "role
 FILES = sorted(path for pattern in PATTERNS for path in ROOT.glob(pattern))
 _INHERITED = ("delegate_to", "run_once")
 ADD_HOST = "ansible.builtin.add_host"
+IMPORT = "ansible.builtin.import_role"
 # The inventory may say for all hosts how to become root and which Python to use, and may name localhost.
 ON_THE_CONTROLLER = {
     "ansible_become": False,
@@ -199,6 +200,16 @@ def test_a_run_without_a_host_ends_with_an_error():
         "explain.yml",
     }
     assert "imported/hosts_exist.yml" in imported["explain.yml"]
+
+
+@pytest.mark.parametrize("playbook", ["deploy", "revoke"])
+def test_glideins_of_revoked_sites_are_removed_after_all_that_their_removal_must_not_stop(playbook):
+    plays = [play for play in LOADED[ROOT / f"playbooks/{playbook}.yml"] if "hosts" in play]
+    imported = [task[IMPORT] for play in plays for task in play.get("tasks", []) if IMPORT in task]
+    assert imported[0] == {"name": "glidein.ops.revocation", "tasks_from": "refuse"}
+    assert [task[IMPORT] for task in plays[-1]["tasks"]] == [
+        {"name": "glidein.ops.revocation", "tasks_from": "glideins"}
+    ]
 
 
 def test_no_path_depends_on_the_callers_environment():

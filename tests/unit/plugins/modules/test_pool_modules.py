@@ -228,10 +228,11 @@ def revoke(pool, sites, check=False, known=("a", "b")):
 
 
 def test_older_tokens_of_trusted_sites_are_withdrawn(pool):
-    options = {"directory": str(pool / "dir"), "sites": [], "issued": {"a": 100}}
-    assert run_module(revoked_sites.main, options)["sites"] == [{"site": "a", "before": 99, "denied": False}]
-    result = run_module(revoked_sites.main, dict(options, issued={"a": None, "/": 1}))
-    assert "issued: None of a is invalid" in result["msg"] and "'/' is invalid" in result["msg"]
+    options = {"directory": str(pool / "dir"), "sites": [], "issued": {"a": 100}, "gateways_issued": {"a": 50}}
+    assert run_module(revoked_sites.main, options)["sites"] == [{"site": "a", "before": 49, "denied": False}]
+    result = run_module(revoked_sites.main, dict(options, issued={"a": None, "/": 1}, gateways_issued={"a": "x"}))
+    for error in ("issued: None of a is invalid", "'/' is invalid", "gateways_issued: 'x' of a is invalid"):
+        assert error in result["msg"]
 
 
 def test_a_revocation_is_recorded_once(pool):
@@ -264,29 +265,30 @@ def test_a_pool_without_glideins_of_revoked_sites_is_unchanged(pool, commands):
     for name in ("condor_status", "condor_q"):
         commands(name, "#!/bin/sh\nexit 0\n")
     revoke(pool, ["a"])
-    done = run_module(revoked_glideins.main, {"directory": str(pool / "dir")})
+    done = run_module(revoked_glideins.main, {"directory": str(pool / "dir"), "sites": ["a"]})
     assert (done["changed"], done["summary"]) == (
         False,
         ["a is revoked: 0 machines were removed, 0 jobs taken back."],
     )
 
 
-def test_a_check_counts_the_glideins_and_changes_nothing(pool, commands):
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_check_counts_the_glideins_and_changes_nothing(pool, commands, recorded):
     commands("condor_status", '#!/bin/sh\ncase "$*" in *"!("*) ;; *-schedd*) ;; *) echo slot1@glidein_7@node ;; esac\n')
-    revoke(pool, ["a"])
-    before = (pool / "dir/revoked.json").read_text()
-    done = run_module(revoked_glideins.main, {"directory": str(pool / "dir")}, check=True)
+    revoke(pool, ["a"], check=not recorded)
+    done = run_module(revoked_glideins.main, {"directory": str(pool / "dir"), "sites": ["a"]}, check=True)
     assert (done["changed"], done["summary"]) == (
         True,
         ["a is revoked: 1 machines would be removed, 0 jobs would be taken back."],
     )
-    assert (pool / "dir/revoked.json").read_text() == before
+    states = [json.loads(path.read_text()) for path in pool.glob("dir/revoked.json")]
+    assert [state["sites"]["a"]["machines"] for state in states] == ([[]] if recorded else [])
 
 
 def test_a_pool_that_does_not_answer_is_an_error(pool, commands):
     commands("condor_status", "#!/bin/sh\necho no collector >&2; exit 1\n")
     revoke(pool, ["a"])
-    assert "no collector" in run_module(revoked_glideins.main, {"directory": str(pool / "dir")})["msg"]
+    assert "no collector" in run_module(revoked_glideins.main, {"directory": str(pool / "dir"), "sites": ["a"]})["msg"]
 
 
 # --- tarball

@@ -39,8 +39,10 @@ def test_state_follows_the_inventory(sites, revoked, following):
 def test_tokens_older_than_the_current_one_are_withdrawn_and_the_site_stays_trusted():
     state = {"a": site(5, False), "b": site(6, True), "c": site(NOW, False)}
     issued = {"a": 100, "b": 100, "c": 100, "d": 100}
-    following = revocations.revised(state, {"b"}, {"a", "b", "c", "d"}, NOW, issued)
-    assert following == {"a": site(99, False), "b": site(6, True), "c": site(NOW, False), "d": site(99, False)}
+    # The older token of a gateway stays valid. A gateway of a site without tokens for glideins changes nothing.
+    gateways_issued = {"a": 150, "d": 50, "password": 50}
+    following = revocations.revised(state, {"b"}, {"a", "b", "c", "d"}, NOW, issued, gateways_issued)
+    assert following == {"a": site(99, False), "b": site(6, True), "c": site(NOW, False), "d": site(49, False)}
 
 
 def test_state_is_kept_privately_and_read_back(tmp_path):

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of removing a revoked site's ads and jobs from a pool."""
 
+import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager import revoked_glideins
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
 
@@ -19,14 +20,16 @@ def test_jobs_are_found_by_the_startd_whichever_slot_they_run_in():
 class Pool:
     """A pool with one machine and its jobs, behind stand-ins for the HTCondor commands. Pauses advance its clock.
 
-    obeys: the seconds after which jobs leave, None if they leave only at a fast vacate, or "never".
+    obeys: the seconds after which jobs leave, None if they leave only at a fast vacate, or "never"; answers_at: the
+    time from which the schedd answers.
     """
 
-    def __init__(self, jobs=(), obeys=0, others=()):
+    def __init__(self, jobs=(), obeys=0, others=(), answers_at=0):
         self.ads = {"slots": ["slot1@" + MACHINE], "startds": [MACHINE], "masters": [MACHINE]}
         self.others = others
         self.jobs = dict.fromkeys(jobs, "slot1_1@" + MACHINE)
         self.obeys = obeys
+        self.answers_at = answers_at
         self.now = 0
         self.told = {}
         self.commands = []
@@ -42,6 +45,8 @@ class Pool:
             what = {"-startd": "startds", "-master": "masters"}.get(argv[1], "slots")
             return "".join(name + "\n" for name in self.ads[what])
         if argv[0] == "condor_q":
+            if self.now < self.answers_at:
+                raise CommandError("condor_q: no answer", argv)
             gone = [job for job, when in self.told.items() if when <= self.now]
             self.jobs = {job: slot for job, slot in self.jobs.items() if job not in gone}
             return "".join("{} {}\n".format(*pair) for pair in self.jobs.items())
@@ -88,6 +93,27 @@ def test_an_ad_that_stays_is_an_error_that_names_it():
     report = Pool(["3.0"], obeys="never").retire()
     assert "3.0 of the schedd <1.2.3.4:9618?sock=schedd>" in report["errors"][0]
     assert "condor_off: does not answer" in report["errors"][1]
+
+
+@pytest.mark.parametrize("known", [[], [MACHINE]])
+def test_the_jobs_of_a_schedd_that_does_not_answer_are_unknown_and_not_none(known):
+    pool = Pool(["3.0"], answers_at=1000)
+    if known:
+        pool.ads = {"slots": [], "startds": [], "masters": []}
+    (error,) = pool.retire(known)["errors"]
+    assert error == "the jobs of the schedd cm are unknown: condor_q: no answer"
+
+
+def test_a_schedd_that_answers_late_is_asked_again():
+    pool = Pool(["3.0"], answers_at=30)
+    assert pool.retire() == {"changed": True, "machines": 1, "jobs": 1, "errors": []}
+
+
+def test_schedds_of_gateways_are_not_asked():
+    pool = Pool()
+    pool.retire()
+    (words,) = {" ".join(argv) for argv in pool.commands if "-schedd" in argv}
+    assert 'is_glidein =!= true && regexp("^gateway-", AuthenticatedIdentity) =!= true' in words
 
 
 def test_jobs_of_a_machine_with_a_reused_name_stay():

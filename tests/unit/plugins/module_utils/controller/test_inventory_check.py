@@ -71,6 +71,10 @@ def test_a_valid_inventory_has_no_errors():
         ({"glidein_demand_url": "cm:11001"}, "glidein_demand_url: 'cm:11001' is invalid; expected http:// or https"),
         ({"glidein_demand_url": ""}, "glidein_demand_url: '' is invalid; expected http:// or https"),
         ({"glidein_credential": ""}, "glidein_credential: '' is invalid; expected token or pool_password"),
+        (
+            {"glidein_credential": "pool_password", "glidein_revoked": True},
+            "glidein_credential: 'pool_password' is invalid with glidein_revoked; expected token.",
+        ),
         ({"glidein_pull_schedule": "@daily"}, "glidein_pull_schedule: '@daily' is invalid; expected the five fields"),
         ({"glidein_gateway_supervisor": ""}, "glidein_gateway_supervisor: '' is invalid; expected auto, systemd or "),
         ({"glidein_queue_wait": "long"}, "glidein_queue_wait: 'long' is invalid; expected a duration of at least"),

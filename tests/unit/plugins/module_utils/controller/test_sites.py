@@ -299,16 +299,23 @@ def test_sites_have_a_name_and_a_credential():
         "a": {"glidein_site": "alpha"},
         "b": {"glidein_credential": "pool_password"},
         "c": {"glidein_site": "gamma", "glidein_revoked": True, "glidein_credential_file": "/token"},
+        "d": {"glidein_revoked": True, "glidein_credential": "pool_password"},
         # The last host of a site decides.
         "twin": {"glidein_site": "alpha", "glidein_credential": "pool_password"},
     }
-    assert inventory_sites(hostvars, list(hostvars)) == {
+    found = inventory_sites(hostvars, list(hostvars))
+    (error,) = found.pop("errors")
+    assert error.startswith("d: glidein_credential: 'pool_password' is invalid with glidein_revoked; expected token.")
+    assert found == {
         "trusted": [
             {"site": "alpha", "credential": "pool_password", "supplied": False},
             {"site": "b", "credential": "pool_password", "supplied": False},
         ],
-        "revoked": [{"site": "gamma", "credential": "token", "supplied": True}],
-        "revoked_hosts": ["c"],
+        "revoked": [
+            {"site": "gamma", "credential": "token", "supplied": True},
+            {"site": "d", "credential": "pool_password", "supplied": False},
+        ],
+        "revoked_hosts": ["c", "d"],
     }
 
 
