@@ -174,6 +174,8 @@ def test_a_revoked_site_loses_its_glideins_and_the_others_go_on(
         "if tr '\\0' '\\n' </proc/$pid/environ | grep -qx GLIDEIN_SITE=other; then kill -STOP $pid; fi; done"
     )
     try:
+        check = playbook("revoke", "--check", inventory=inventories[True])
+        assert "other is revoked: 1 machines would be removed, 1 jobs would be taken back." in check.output, check
         revoke = playbook("revoke", inventory=inventories[True])
         assert revoke.rc == 0, revoke
         assert "other is revoked: 1 machines were removed, 1 jobs taken back." in revoke.output
