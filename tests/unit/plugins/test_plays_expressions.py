@@ -172,6 +172,22 @@ def test_a_gateway_is_removed_after_the_sites_that_cancel_glideins_through_it():
     assert removals[0] < tasks.index(gateway) < removals[1]
 
 
+@pytest.mark.parametrize(
+    "row, limited_by, words",
+    [
+        ({"never_starts": 1, "sick_reasons": ["PartitionTimeLimit"]}, None, "cannot start (PartitionTimeLimit), and"),
+        ({"never_starts": 0, "sick_reasons": []}, "limit of 0 queued glideins reached", "limit of 0 queued glideins"),
+        ({"never_starts": 0, "sick_reasons": []}, None, "the queue has changed meanwhile, try again"),
+    ],
+)
+def test_a_probe_names_the_reason_why_nothing_was_submitted(row, limited_by, words):
+    task = dict(TASKS)["playbooks/probe.yml: Assert that the glidein was submitted"]
+    decided = {"decisions": [{"limited_by": limited_by}], "submitted": []}
+    variables = {"probe_entry": "RM", "probe_shape": "core", "probe_row": row, "probe_glideins": decided}
+    templar = Templar(loader=DataLoader(), variables=trusted(variables))
+    assert words in templar.template(trusted(task["ansible.builtin.assert"]["fail_msg"]))
+
+
 def needs_linear(play):
     """Return whether a play has what the strategy `free` does not support."""
     tasks = list(tasks_of([play]))
