@@ -25,7 +25,7 @@ options:
     required: true
 """
 
-EXAMPLES = "\n# See roles/revocation/tasks/main.yml\n"
+EXAMPLES = "\n# See roles/revocation/tasks/glideins.yml\n"
 
 RETURN = r"""
 summary:

@@ -40,7 +40,7 @@ options:
     default: {}
 """
 
-EXAMPLES = "\n# See roles/revocation/tasks/main.yml\n"
+EXAMPLES = "\n# See roles/revocation/tasks/refuse.yml\n"
 
 RETURN = r"""
 sites:
