@@ -28,6 +28,13 @@ def test_the_use_of_a_token_is_stored(service):
     assert service.server.tokens.rows()[0]["last_used"] == NOW // 3600 * 3600
 
 
+def test_after_a_restart_groups_are_divided_by_the_same_attributes(new_service):
+    service = new_service()
+    service.result("get_demand", {"attributes": ["ProjectName"]}, TOKEN)
+    service.upkeep.work()
+    assert new_service().server.requested_attributes.names() == ["ProjectName"]
+
+
 def test_old_data_is_deleted_once_an_hour(service):
     glideins = service.server.glideins
     for registered in ([["PSC", "RM", "node", "1_1", NOW, NOW]], []):

@@ -19,7 +19,7 @@ from .pool.pool_state import PoolState
 from .pool.queries import Queries, RequestedAttributes
 from .result_cache import ResultCache
 from .store.core_hours import CoreHours
-from .store.database import Database
+from .store.database import Database, markers
 from .store.entries import MachineAds, PassedOverGroups
 from .store.glideins import Glideins
 from .store.history import History
@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 STOP_S = 1.0
 """The longest time that stop() waits for periodic work."""
 
+REQUESTED = "requested"
+"""The kind of the markers that have what callers request, RequestedAttributes.requests()."""
 
 EXPECTED = (OSError, SQLAlchemyError)
 """Failures of periodic work that are logged without a traceback."""
@@ -99,7 +101,8 @@ class Server:
         self.queries = Queries()
         self.jobs = JobLookup(settings, self.queries.run)
         self.pool_state = PoolState(settings, clock)
-        self.requested_attributes = RequestedAttributes(clock)
+        with database.read() as connection:
+            self.requested_attributes = RequestedAttributes(clock, markers(connection, REQUESTED))
 
         self.calls: Counter[tuple[str, str]] = Counter()
         """The JSON-RPC calls by (method, "ok" or "error"); see methods.call."""

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .pool.schedds import Starts
-from .server import Server
+from .server import REQUESTED, Server
+from .store.database import set_marker
 from .store.history import known_sum
 from .store.schema import POOL_FIELDS
 
@@ -71,12 +72,23 @@ class Upkeep:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._deleted = float("-inf")
+        self._requested = server.requested_attributes.requests()
 
     def work(self) -> None:
         """Do all that is due."""
         self._server.tokens.store_uses()
+        self.store_requested_attributes()
         self.record()
         self.delete_revoked()
+
+    def store_requested_attributes(self) -> None:
+        """Store which attributes are requested. Without them, groups have other ids than the leases after a restart."""
+        requests = self._server.requested_attributes.requests()
+        if requests != self._requested:
+            with self._server.database.begin() as connection:
+                for caller, request in requests.items():
+                    set_marker(connection, REQUESTED, caller, request)
+            self._requested = requests
 
     def record(self) -> bool:
         """Add a record if one is due, downsample and delete old data. Return whether a record was added."""

@@ -181,19 +181,24 @@ class RequestedAttributes:
     """The job attributes by which callers request that groups are divided, in addition to those of the configuration.
 
     A controller requests, with get_demand, the attributes that its sites' accept_requirements refer to. From the next
-    refresh on, the groups of all callers are divided by them. Safe from many threads. A restart of the server loses
-    the names until the next call.
+    refresh on, the groups of all callers are divided by them. Safe from many threads.
+    requests: those of the server before a restart.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time, requests: Mapping[str, list[Any]] | None = None) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._requests: dict[str, tuple[list[str], float]] = {}
+        self._requests = dict(requests or {})
 
     def request(self, caller: str, names: list[str]) -> None:
         """Replace the names that a caller requests. web/parameters.py has checked them."""
         with self._lock:
-            self._requests[caller] = (names, self._clock())
+            self._requests[caller] = [names, self._clock()]
+
+    def requests(self) -> dict[str, list[Any]]:
+        """Return {caller: [names, epoch seconds of the request]}."""
+        with self._lock:
+            return dict(self._requests)
 
     def names(self) -> list[str]:
         """Return the attributes that divide groups in the next refresh, each in one spelling."""
