@@ -210,7 +210,8 @@ VARIABLES = {
         check=list_of_texts(re.compile(r"\S+\Z"), "a list of names")),
     "glidein_pull": Variable("boolean", False, SITE, "whether the login node runs the site's cycles itself"),
     "glidein_pull_python": Variable("text", "python3", SITE, "a Python 3.10 or later on the login node"),
-    "glidein_pull_schedule": Variable("text", "*/5 * * * *", SITE, "schedule of cron on the login node",
+    "glidein_pull_schedule": Variable(
+        "text", "*/5 * * * *", SITE, "schedule of cron on the login node",
         check=_text(r"(\S+\s+){4}\S+|", "the five fields of cron, or nothing")),
     "glidein_queue_wait": Variable(
         "duration", "3d", SITE, "how long a glidein may wait in the site's queue", pull=True),
