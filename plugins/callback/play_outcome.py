@@ -55,8 +55,7 @@ class CallbackModule(CallbackBase):
     def _add(self, result: Any) -> None:
         found = result._result
         text = found.get("msg") or found.get("censored") or found.get("stderr") or "failed"
-        host = result._host.get_name()
-        if result._task.run_once:
-            # The task is for no single host of the play.
-            host = (found.get("_ansible_delegated_vars") or {}).get("ansible_delegated_host") or host
+        # A delegated task that runs once is for no single host of the play.
+        is_for_all = result._task.run_once and result._task.delegate_to
+        host = str(result._task.delegate_to) if is_for_all else result._host.get_name()
         self._failed.append({"host": host, "task": result._task.get_name(), "msg": str(text)})

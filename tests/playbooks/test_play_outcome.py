@@ -28,18 +28,15 @@ PLAYS = """\
   ignore_unreachable: true
   tasks:
     - ansible.builtin.command: {argv: ["true"]}
-- hosts: fine
-  gather_facts: false
-  tasks:
-    - name: Fail once for all hosts
-      ansible.builtin.fail: {msg: no demand}
-      delegate_to: localhost
-      run_once: true
-- hosts: elsewhere
+- hosts: elsewhere,fine
   gather_facts: false
   tasks:
     - name: Log in
       ansible.builtin.command: {argv: ["true"]}
+    - name: Fail once for all hosts
+      ansible.builtin.fail: {msg: no demand}
+      delegate_to: localhost
+      run_once: true
 """
 HOSTS = """\
 all:
