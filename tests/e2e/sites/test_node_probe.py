@@ -108,6 +108,9 @@ def test_slurm_reports_and_entries_fail_independently(tmp_path, slurm_partition)
 
 def test_a_run_that_was_killed_is_replaced_by_the_next_one(tmp_path, slurm_partition):
     slurm = host("slurm")
+    # Other tests may have left glideins.
+    slurm.check_output("scancel -u glidein")
+    wait_for("an empty queue", lambda: slurm.check_output("squeue -h -u glidein") == "")
     slurm_partition("DOWN")
     entries = {"cpu": {"queue": "cpu", "walltime": "1h", "shapes": {"core": CORE}}}
     with (tmp_path / "output").open("w") as output:
