@@ -144,7 +144,8 @@ class Database:
 
     def _changed_rows(self, connection: Connection) -> int:
         """Return how many rows a connection with an SQLite file has changed since it was opened."""
-        return connection.connection.driver_connection.total_changes if self._file is not None else 0  # type: ignore[union-attr]
+        driver: Any = connection.connection.driver_connection
+        return driver.total_changes if self._file is not None else 0
 
     def close(self) -> None:
         """Close all connections."""
