@@ -104,7 +104,7 @@ def run(module):
     """Return the module's result. Raises GlideinError."""
     probe = NodeProbe(module.params)
     state, check = module.params["state"], module.check_mode
-    result = {"changed": False}
+    result, problem = {"changed": False}, ""
     if state == "submitted":
         result["changed"] = bool(probe.entries)
         if module._diff:
@@ -116,13 +116,19 @@ def run(module):
     elif state == "absent":
         result["left"] = probe.left()
         result["changed"] = bool(result["left"])
-        nodes = probe.read() if check else probe.finish()
+        nodes, problem = (probe.read(), "") if check else probe.finish()
     else:
         nodes = probe.read()
     waiting = unfinished(nodes)
     # The time since the first submission of a node whose report may still come.
     waited_s = max((node["waited_s"] for node in waiting), default=0)
-    return dict(result, nodes=nodes, unfinished=len(waiting), waited_s=waited_s, msg=summary(nodes))
+    return dict(
+        result,
+        nodes=nodes,
+        unfinished=len(waiting),
+        waited_s=waited_s,
+        msg="; ".join(filter(None, [summary(nodes), problem])),
+    )
 
 
 def main():

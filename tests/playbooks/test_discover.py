@@ -10,7 +10,7 @@ import sys
 import pytest
 import yaml
 from ansible_collections.glidein.ops.tests.playbooks.ansible_runs import ROOT, run_playbook
-from ansible_collections.glidein.ops.tests.unit.support.facts import facts, slurm_machine
+from ansible_collections.glidein.ops.tests.unit.support.facts import account, facts, slurm_machine
 from ansible_collections.glidein.ops.tests.unit.support.facts import queue as facts_queue
 
 HOST = "login.example.edu"
@@ -55,6 +55,9 @@ def main():
     left = json.load(open(path)) if os.path.exists(path) else []
     # Without the probe, discovery only looks for what is there.
     nodes = {} if module.check_mode else json.load(open("FOLDER/nodes.json"))
+    if not module.check_mode:
+        with open("FOLDER/probed.json", "w") as handle:
+            json.dump(module.params["entries"], handle)
     module.exit_json(changed=False, left=left, nodes=nodes, unfinished=0, waited_s=0, msg="reported")
 
 
@@ -199,11 +202,15 @@ def test_discover_write_shows_the_differences_once_with_and_without_diff(discove
     assert "new: queue new does not exist" in done.summary
 
 
-def test_measurements_of_a_probe_are_written(discovery):
+def test_a_probe_keeps_the_operators_answers_and_its_measurements_are_written(discovery):
     seen = {"cpus": 2, "memory_mb": 23280, "limits_enforced": {"memory": False, "cpus": None}, "error": None}
     (discovery.folder / "nodes.json").write_text(json.dumps({"batch": seen}))
-    done = discovery.play(facts(facts_queue("batch")), "-e", "discover_probe=true")
+    discovery.path.parent.mkdir()
+    discovery.path.write_text("glidein_entries: {batch: {account: b}}\n")
+    known = facts(facts_queue("batch", accounts=["a", "b"]), accounts=[account("a"), account("b")])
+    done = discovery.play(known, "-e", "discover_probe=true", "-e", "discover_write=true")
     assert done.status == 0, done.output
+    assert json.loads((discovery.folder / "probed.json").read_text())["batch"]["account"] == "b"
     text = discovery.path.read_text()
     assert "# probe: 2 cores, 23280 MB; the batch system states 32 cores, 64000 MB" in text
 

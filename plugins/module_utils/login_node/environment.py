@@ -225,20 +225,13 @@ def parse_version(text):
 
 
 def proxies(environ):
-    """Return {lower-case variable: proxy} of the environment, without user names and passwords."""
+    """Return {lower-case variable: proxy} of the environment, without those that have a user and a password."""
     found = {}
     for name in _PROXIES:
-        value = environ.get(name) or environ.get(name.upper())
-        if value:
-            found[name] = value if name == "no_proxy" else without_credentials(value)
+        value = environ.get(name) or environ.get(name.upper()) or ""
+        if value and "@" not in value:
+            found[name] = value
     return found
-
-
-def without_credentials(address):
-    """Return a proxy's address without the user and the password before its last @, and without a path."""
-    match = _SCHEME.match(address)
-    scheme = match.group(0) if match else ""
-    return scheme + address[len(scheme) :].rpartition("@")[2].partition("/")[0]
 
 
 def parse_address(address, default_port=0):

@@ -298,9 +298,10 @@ class NodeProbe:
     # -- ending ------------------------------------------------------------------------------------------------
 
     def finish(self):
-        """Cancel the jobs that have not ended and remove all files. Return {entry: node}; all nodes are finished.
+        """Cancel the jobs that have not ended and remove all files.
 
-        Raises CommandError, OutputError if the queue cannot be read; then nothing is changed.
+        Return ({entry: node}, why the directory cannot be removed, or ""); all nodes are finished. Raises CommandError,
+        OutputError if the queue cannot be read; then nothing is changed.
         """
         made_parent = self._load()["made_parent"]
         jobs = self.jobs()
@@ -313,11 +314,15 @@ class NodeProbe:
                 problem = f" It could not be cancelled: {error}"
         for node in unfinished(nodes):
             node.update(error=_why_unfinished(node) + problem, state=FAILED)
-        _remove(self.directory)
+        problem = ""
+        try:
+            _remove(self.directory)
+        except OSError as error:
+            problem = f"{self.directory} on the login node cannot be removed: {error.strerror}"
         if made_parent:
             with contextlib.suppress(OSError):
                 os.rmdir(os.path.dirname(self.directory))  # only if it is empty
-        return nodes
+        return nodes, problem
 
     def left(self):
         """Return what runs have left, in words: jobs and the directory. Raises CommandError, OutputError."""

@@ -73,7 +73,8 @@ def decide(wanted, counted, site, cancel_running=False, drains=()):
     number of queued and running glideins. Sick and completing glideins are not part of it, but count towards the
     limits. A glidein that can never start is not replaced: another one of the same request could not start either.
     Glideins that have ended since the plan was made are not replaced either: at most `added` are submitted, if the plan
-    has it. The plan may have expected their end, or may not allow further ones. The next plan counts again.
+    has it. The plan may have expected their end, or may not allow further ones. Glideins that were submitted since then
+    are not cancelled: at most -`added` are. The next plan counts again.
     Only glideins that have not started are cancelled, the sick ones first; with cancel_running, also running ones if
     necessary. Glideins that a cycle cancels still count towards the limits in this cycle.
 
@@ -93,8 +94,10 @@ def decide(wanted, counted, site, cancel_running=False, drains=()):
         there = counted.count(key, QUEUED, RUNNING)
         never_start = sum(1 for job in counted.by_shape[key] if job.never_starts)
         missing = present - there - never_start
-        if wanted[key].get("added") is not None:
-            missing = min(missing, wanted[key]["added"])
+        added = wanted[key].get("added")
+        if added is not None:
+            missing = min(missing, added)
+            there = min(there, present + max(0, -added))
         sick_surplus = there + counted.count(key, SICK) - present - (wanted[key].get("kept_sick") or 0)
         submit, cancel, limited_by = 0, _sick_to_cancel(counted.by_shape[key], sick_surplus, cancel_running), None
         if missing > 0:

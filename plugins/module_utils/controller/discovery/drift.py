@@ -65,9 +65,14 @@ def _queue(facts: Facts, entry: Dict[str, Any]) -> Tuple[Optional[Queue], List[s
     if entry["queue"] is None or not any(queue["name"] for queue in queues):
         found = [queue for queue in queues if queue["default"]] or (queues if len(queues) == 1 else [])
     else:
-        found = [queue for queue in queues if queue["name"] == entry["queue"]]
-        if queues and not found:
-            return None, [f"queue {entry['queue']} does not exist"]
+        # Slurm and Grid Engine take a list, and choose one of its queues for each job.
+        names = entry["queue"].split(",")
+        found = [queue for queue in queues if queue["name"] in names]
+        missing = set(names) - {queue["name"] for queue in found}
+        if queues and missing:
+            return None, [f"queue {name} does not exist" for name in sorted(missing)]
+        if len(found) > 1:
+            return None, []
     if not found:
         return None, []
     queue = found[0]

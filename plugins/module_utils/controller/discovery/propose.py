@@ -308,6 +308,7 @@ class _Entry:
         self.proposal = site.proposal
         self.facts = site.facts
         self.batch_system = site.batch_system
+        self.has_profile = site.profile is not None
         self.queue = queue or {}
         self.name = name
         self.path = ("glidein_entries", name)
@@ -386,7 +387,11 @@ class _Entry:
         accounts = self.facts["accounts"]
         names = usable_accounts(self.queue or {"accounts": [account["name"] for account in accounts]}, accounts)
         if not names:
-            if not self.queue or any(gap["what"] == "accounts" for gap in self.facts["gaps"]):
+            # PBS and LSF state no accounts, and machines with a profile usually need one.
+            is_unread = any(gap["what"] == "accounts" for gap in self.facts["gaps"])
+            is_unknown = is_unread or not self.queue or (self.has_profile and not accounts)
+            # An account that the operator has named is kept.
+            if is_unknown or (*self.path, "account") in self.proposal.answers:
                 question = "your accounts could not be read; name one, if the batch system needs it"
                 self._ask("account", question, "abc123")
         elif len(names) == 1:

@@ -82,7 +82,7 @@ class NodeSize:
 
     def whole(self) -> Dict[str, Any]:
         """Return the shape of a whole node."""
-        return self._with_gpus({"cpus": self.cpus, "memory_mb": self.memory_mb, "disk_mb": self.disk_mb}, self.gpus)
+        return self._with_gpus(self.node(), self.gpus)
 
     def node(self) -> Dict[str, Any]:
         """Return the option `node` of an entry, whose fractions are its shapes."""

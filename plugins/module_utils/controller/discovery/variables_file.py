@@ -14,6 +14,7 @@ import ansible.module_utils.common.yaml as ansible_yaml
 from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import read_or_none, write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import VARIABLES
+from ansible_collections.glidein.ops.plugins.module_utils.controller.secret_text import SECRET_TEXT
 
 # Ansible reads host_vars of a host from a file with one of these, or from a directory.
 _SUFFIXES = ("", ".yml", ".yaml", ".json")
@@ -23,7 +24,6 @@ _KEPT = "# Variables that discovery does not propose:"
 _PROBED = re.compile(r"(?:Seen by the )?\bprobe: .*")
 # The options of an entry that a probe measures.
 _MEASURED = ("node", "shapes", "scratch", "cvmfs")
-_SECRET = re.compile(r"(?:token|secret|passw\w*)['\"]?\s*[:=](?!\s*!vault)", re.IGNORECASE)
 
 # {path: (value, comment)} of what a probe measured: see VariablesFile.measured.
 Measured = Dict[Tuple[str, ...], Tuple[Any, str]]
@@ -155,14 +155,21 @@ def without_secrets(text: str) -> str:
     """Return the text of a file of variables. Those that discovery does not propose, and secrets, are hidden."""
     lines = []
     hidden = False
+    secret_indent: Optional[int] = None
     for line in text.splitlines():
         key = _KEY.match(line)
         if key:
             hidden = key.group(1) not in VARIABLES or "token" in key.group(1)
             if hidden:
                 lines.append(f"{key.group(1)}: (not shown)")
+        indent = len(line) - len(line.lstrip())
+        # The further lines of a secret.
+        if secret_indent is not None and (not line.strip() or indent > secret_indent):
+            continue
+        is_secret = SECRET_TEXT.search(line)
+        secret_indent = indent if is_secret else None
         if not hidden:
-            lines.append("# (not shown)" if _SECRET.search(line) else line)
+            lines.append("# (not shown)" if is_secret else line)
     return "\n".join(lines) + "\n"
 
 

@@ -15,14 +15,12 @@ from collections import namedtuple
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
+from ansible_collections.glidein.ops.plugins.module_utils.controller.secret_text import SECRET_NAME, SECRET_TEXT
 
 # value: text, None if the option is missing; line: 0 if the option is missing.
 Option = namedtuple("Option", ["section", "name", "value", "line"])
 
 SECTIONS = ("Mode", "Glidein", "Cluster", "SubmitFile", "StartdLogging", "StartdChecks", "CustomEnv")
-_WORDS = "token|secret|passw|credential|access_?key|private|signature|authorization"
-_SECRET_NAME = re.compile(_WORDS, re.IGNORECASE)
-_SECRET_VALUE = re.compile(rf"://[^/\s@]*@|(?:{_WORDS})[a-z]*['\"]?\s*[:=]", re.IGNORECASE)
 _SECRET_CHARACTERS_LEAST = 8
 _HEADER = re.compile(r"^\s*\[(?P<name>.+)\]")
 _NAME = re.compile(r"^\s*(?P<name>[^\s:=\[#;][^:=]*?)\s*[=:]")
@@ -46,10 +44,10 @@ class Configuration:
         options, self.headers = _of_script(name, text) if text.startswith("#!") else _of_file(name, text, self.remarks)
         self.sections: Dict[str, Dict[str, Option]] = {section: {} for section in self.headers}
         # References such as %(secret_key)s copy a secret to other options.
-        secrets = [o.value for o in options if _SECRET_NAME.search(o.name) and len(o.value) >= _SECRET_CHARACTERS_LEAST]
+        secrets = [o.value for o in options if SECRET_NAME.search(o.name) and len(o.value) >= _SECRET_CHARACTERS_LEAST]
         for option in options:
-            lines = [] if _SECRET_NAME.search(option.name) else option.value.splitlines()
-            shown = [s for s in lines if not _SECRET_VALUE.search(s) and not any(secret in s for secret in secrets)]
+            lines = [] if SECRET_NAME.search(option.name) else option.value.splitlines()
+            shown = [s for s in lines if not SECRET_TEXT.search(s) and not any(secret in s for secret in secrets)]
             if shown != option.value.splitlines():
                 self.remark(option, "may be a secret, and is not shown. If glideins need it, use ansible-vault")
             if shown or not option.value:

@@ -1,8 +1,10 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import errno
 import json
 import os
+import shutil
 import time
 
 import pytest
@@ -261,6 +263,19 @@ def test_a_job_that_cannot_be_cancelled_is_named(run, slurm, home):
     node = run("absent")["nodes"]["main"]
     assert "It could not be cancelled: scancel" in node["error"]
     assert not home.exists()
+
+
+def test_the_reports_are_kept_if_the_directory_cannot_be_removed(run, slurm, directory, monkeypatch):
+    def refuse(path, ignore_errors):
+        if not ignore_errors:
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", path)
+
+    run("submitted", entries={"main": raw_entry()})
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    result = run("absent")
+    assert result["nodes"]["main"]["state"] == "failed"
+    assert result["msg"].endswith(f"; {directory} on the login node cannot be removed: Directory not empty")
 
 
 def test_the_log_directory_of_the_site_is_used(run, tmp_path, home):

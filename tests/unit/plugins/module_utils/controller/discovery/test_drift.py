@@ -30,6 +30,7 @@ def test_a_proposal_has_no_drift_from_its_own_facts(name):
         (facts(queue("RM", walltime_s=259200)), {}, "RM: the queue now allows 72h, the entry asks for 48h"),
         (facts(queue("RM", walltime_s=3600)), {}, "RM: the queue allows 1h only, the entry asks for 48h"),
         (facts(queue("other")), {}, "RM: queue RM does not exist"),
+        (facts(queue("RM")), {"queue": "RM,gone"}, "RM: queue gone does not exist"),
         (facts(queue("RM", problems=["State=DOWN"])), {}, "RM: queue RM cannot be used: State=DOWN"),
         (
             facts(queue("RM", group(usable_nodes=0))),
@@ -116,6 +117,7 @@ def test_each_difference_has_a_sentence(known, changes, sentence):
         (facts(queue("RM", group(features=["a"]))), {"constraint": "Mips>1000"}),
         (facts(queue("RM", group(features=["a", "b"]))), {"constraint": "(a|b)&a*2"}),
         (facts(queue("RM", default=True)), {"queue": None}),
+        (facts(queue("RM", group(16)), queue("EM", group(16), walltime_s=3600)), {"queue": "RM,EM"}),
         (facts(queue("", group(features=["Rocky9"]))), {"constraint": "HasCVMFS"}),
         # Longer walltimes need longer tokens, so the operator may have chosen the present walltime on purpose.
         (facts(queue("RM", walltime_s=60 * 86400)), {"walltime": "288h"}),

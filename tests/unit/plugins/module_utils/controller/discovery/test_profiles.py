@@ -250,6 +250,12 @@ def test_an_unknown_queue_takes_the_users_only_account():
     assert {entry["account"] for entry in proposal.entries.values()} == {"abc"}
 
 
+def test_an_account_that_the_batch_system_does_not_list_is_asked_for():
+    queues = [queue("preemptable"), queue("capacity")]
+    proposal = proposed(*queues, scheduler="pbspro", profile="alcf-polaris")
+    assert [len(questions(proposal, name, "account")) for name in proposal.entries] == [1, 1]
+
+
 def test_a_probe_corrects_the_scratch_directory_and_asks_about_smaller_nodes():
     directory = {"path": "/nvme", "variable": None, "free_mb": 71000}
     seen = {"cpus": 2, "memory_mb": 23280, "limits_enforced": {}, "error": None, "scratch": [directory]}

@@ -164,6 +164,9 @@ def test_an_answered_question_about_an_entry_is_not_asked_again_and_keeps_its_an
     again = proposed()
     assert options.isdisjoint({todo.option for todo in again.todo})
     assert (again.entries["RM"]["account"], again.entries["RM"]["walltime"]) == ("physics", "36h")
+    # PBS lists no accounts, and the operator has named one without being asked.
+    known = facts(queue("RM"), scheduler="pbspro")
+    assert proposed().entries["RM"]["account"] == "physics"
 
 
 # -- every proposal ------------------------------------------------------------------------------------------------
@@ -374,6 +377,14 @@ def test_every_summary_has_at_most_100_columns(known):
         (
             "\"glidein_demand_token\": secret\nglidein_environment:\n  'password': secret\n",
             "glidein_demand_token: (not shown)\nglidein_environment:\n# (not shown)\n",
+        ),
+        (
+            "glidein_environment:\n  AWS_SECRET_ACCESS_KEY: abcd\n  API_KEY: |\n    xyz\n\n    xyz\n  TZ: UTC\n"
+            '  https_proxy: "http://alice:pw/1@proxy:3128"\n'
+            'glidein_scheduler_options:\n  commands: {squeue: [env, "SLURM_JWT=abc", squeue]}\n'
+            "glidein_entries:\n  private: {queue: private}\n",
+            "glidein_environment:\n# (not shown)\n# (not shown)\n  TZ: UTC\n# (not shown)\n"
+            "glidein_scheduler_options:\n# (not shown)\nglidein_entries:\n  private: {queue: private}\n",
         ),
         ("$ANSIBLE_VAULT;1.1;AES256\n6162\n", ""),
     ],

@@ -156,6 +156,11 @@ def test_a_queue_for_tests_is_proposed_if_there_is_no_other():
         (queue("gpu", group(gpus=4)), {"gpu_request": "gres"}, {"resources": None}),
         (queue("gpu", ON_GPUS), {"gpu_request": "gres"}, {"accept": {"gpus": {"min": 1}}}),
         (queue("batch", ON_GPUS, default=True), {"gpu_request": "gres"}, {"accept": None}),
+        (
+            queue(node_groups=[group(disk_mb=100000)], whole_nodes=True),
+            {},
+            {"shapes": {"node": {"cpus": 32, "memory_mb": 64000, "disk_mb": 80000, "whole_node": True}}},
+        ),
         (queue("a", group(None, None)), {}, {"node": None, "shapes": None}),
         (queue("a", group(features=["EGRESS"])), {}, {"constraint": None}),
     ],
