@@ -29,11 +29,11 @@ def counted(queued=0, running=0, sick=0, completing=0, held=0, never=0, orphans=
     return SiteJobs({CORE: jobs + some("completing", completing, 3000)}, list(orphans), [])
 
 
-def decided(present, entry_limits=None, site_limits=None, cancel_running=False, kept_sick=0, **counts):
+def decided(present, entry_limits=None, site_limits=None, cancel_running=False, kept_sick=0, added=None, **counts):
     one = site(
         {"main": raw_entry(limits=entry_limits or {"queued": 1000, "total": 1000, "per_cycle": 1000})}, site_limits
     )
-    wanted = {CORE: {"present": present, "kept_sick": kept_sick}}
+    wanted = {CORE: {"present": present, "added": added, "kept_sick": kept_sick}}
     return decide(wanted, counted(**counts), one, cancel_running)[0]
 
 
@@ -61,6 +61,12 @@ def decided(present, entry_limits=None, site_limits=None, cancel_running=False, 
         # A suspended one has run, and ends only when running ones may.
         (0, {"sick": 1, "running": 1}, 0, []),
         (0, {"sick": 1, "running": 1, "cancel_running": True}, 0, ["1_2000", "1_1000"]),
+        # Glideins that have ended or appeared since the plan was made are neither replaced nor cancelled.
+        (5, {"added": 1, "queued": 2}, 1, []),
+        (0, {"added": 0, "queued": 5}, 0, []),
+        (2, {"added": -1, "queued": 5}, 0, ["1_5"]),
+        (1, {"added": 0, "queued": 3, "held": 1, "kept_sick": 1}, 0, []),
+        (1, {"added": 1, "queued": 3, "held": 1}, 0, []),
     ],
 )
 def test_what_is_missing_is_submitted_and_what_is_surplus_is_cancelled(present, counts, submit, cancelled):
