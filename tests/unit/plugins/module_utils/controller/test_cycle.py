@@ -18,6 +18,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
     group,
+    history,
     job,
     queue,
     raw_entry,
@@ -200,6 +201,14 @@ def test_a_site_with_a_mistake_does_not_stop_the_others():
     free = {"cpus": 1, "memory_mb": 1024, "disk_mb": 100, "gpus": 0, "count": 1}
     known = supply(supplied(registered=1, free=[free], site_name="odd"))
     assert presents(plan(site(), odd, known=known)) == {"lab": 1}
+
+
+@pytest.mark.parametrize("limits", [{"queued": 5}, {"total": 8}, {"cores": 7}])
+def test_the_last_known_glideins_of_a_site_with_a_mistake_count_towards_the_deployments_limits(limits):
+    odd = site("odd", entries={"main": raw_entry(walltime="x")})
+    last = history([{"age_s": 300, "queued": 4, "running": 3}])
+    known = supply(supplied("gone", registered=3, cpus=6, history=last, site_name="odd"))
+    assert presents(plan(site(), odd, known=known, glidein_deployment_limits=limits)) == {"lab": 1}
 
 
 def test_sites_of_one_name_are_left_out_and_do_not_stop_the_others():
