@@ -260,7 +260,7 @@ def _group(raw: Any, where: str, others: Iterable[str]) -> Group:
     """Return a demand group. others: ids of other groups.
 
     The keys are id, count, cpus, memory_mb, disk_mb, gpus, max_runtime_s, requirements, gpu_requirements, attributes,
-    expressions, runtime_attributes, users, first_job and leased. Jobs of schedds that have not answered for long
+    expressions, runtime_attributes, first_job and leased. Jobs of schedds that have not answered for long
     (`stale`) are not counted: nothing is ordered for them.
     """
     group_id = raw.get("id") if isinstance(raw, dict) else None
@@ -275,8 +275,6 @@ def _group(raw: Any, where: str, others: Iterable[str]) -> Group:
     for key in ("attributes", "expressions"):
         group[key] = _mapping(raw, key, where)
     group["runtime_attributes"] = raw.get("runtime_attributes") or []
-    users = _mapping(raw, "users", where)
-    group["users"] = {user: _whole(users, user, f"{where}.users") for user in users}
     group["leased"] = _whole(raw, "leased", where, default=0)
     return group
 
