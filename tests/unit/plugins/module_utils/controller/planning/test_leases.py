@@ -137,3 +137,14 @@ def test_no_redundant_glidein_is_added_for_jobs_that_others_lease():
     cut = trim(result["plan"], {"lab": {"a": {"a": 1}, "b": {}}})
     assert presents(cut) == [1, 0]
     assert cut[1].reason.endswith("1 redundant not added: their jobs are leased to others")
+
+
+def test_without_a_lease_no_redundant_glidein_is_ordered():
+    eager = {"main": raw_entry(shapes=NODE, eagerness=2)}
+    there = queue({("main", "node"): {"queued": 1}}, "a")
+    sites = [planned_site(site(eager, name="a"), there), planned_site(site(eager, name="b"))]
+    plan = make_plan(demand(group(count=2)), supply(), sites, NOW, 900)["plan"]
+    assert (presents(plan), plan[1].serves) == ([1, 1], {})
+    cut = trim(plan, {"a": {"main": {"a": 2}}, "b": None})
+    assert presents(cut) == [1, 0]
+    assert cut[1].reason.endswith("; its site has no lease: 1 fewer to add")
