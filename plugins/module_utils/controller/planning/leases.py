@@ -119,7 +119,8 @@ def _why_missing(site: str, granted: Mapping[str, Optional[Jobs]], limited: Cont
     """Return (clause of one job, clause of several jobs) without a lease."""
     if granted.get(site, {}) is None:
         return "has no lease", "have no lease"
-    why = "beyond the site's lease limit" if site in limited else "leased to others"
+    # The server grants by its newest reading.
+    why = "beyond the site's lease limit" if site in limited else "no longer idle, or leased to others"
     return f"is {why}", f"are {why}"
 
 
@@ -138,7 +139,7 @@ def _without_new_redundant(item: "PlanItem") -> "PlanItem":
     if item.counted is None:
         return item
     queued = min(item.queued, max(item.wanted, item.counted))
-    note = f"{item.queued - queued} redundant not added: their jobs are leased to others"
+    note = f"{item.queued - queued} redundant not added: their jobs have no lease"
     return item.with_queued(queued, note, item.waits) if queued < item.queued else item
 
 
