@@ -182,7 +182,7 @@ def _jobs_not_leased(
         elif before.site in limited:
             reason = "beyond the lease limit of their site"
         else:
-            reason = "that another controller leased first"
+            reason = "that are no longer idle, or leased to others"
         jobs[reason] = jobs.get(reason, 0) + before.jobs_served - after.jobs_served
     return jobs
 

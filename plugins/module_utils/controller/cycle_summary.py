@@ -28,8 +28,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text
 )
 
 _MAX_JOB_IDS_WIDTH = 12
-# The keys of a result of the module glideins whose difference is the number of glideins that it could not submit.
-_SUBMISSIONS = (("decisions", "submit"), ("submitted", "count"))
 # The age from which the summary states when the demand was read: jobs submitted since then are not in it.
 _OLD_READING_S = 120
 
@@ -236,9 +234,13 @@ def _submitted_item(outcomes: List[Outcome], item: PlanItem) -> PlanItem:
         return item
     if _has_refused(result):
         return item.with_queued(item.counted, "nothing was submitted or cancelled")
-    if not result.get("errors"):
+    decisions = _of_item(result, "decisions", item)
+    # A limited decision has only the glideins that the login node found room for.
+    is_limited = any(each["limited_by"] for each in decisions)
+    if not is_limited and not result.get("errors"):
         return item
-    wanted, done = (sum(each[number] for each in _of_item(result, key, item)) for key, number in _SUBMISSIONS)
+    wanted = item.added if is_limited else sum(each["submit"] for each in decisions)
+    done = sum(each["count"] for each in _of_item(result, "submitted", item))
     queued = min(item.queued, max(0, item.queued - wanted + done))
     return item.with_queued(queued, f"{wanted - done} could not be submitted")
 

@@ -73,8 +73,8 @@ def decide(wanted, counted, site, cancel_running=False, drains=()):
     number of queued and running glideins. Sick and completing glideins are not part of it, but count towards the
     limits. A glidein that can never start is not replaced: another one of the same request could not start either.
     Glideins that have ended since the plan was made are not replaced either: at most `added` are submitted, if the plan
-    has it. The plan may have expected their end, or may not allow further ones. Glideins that were submitted since then
-    are not cancelled: at most -`added` are. The next plan counts again.
+    has it. The plan may have expected their end, or may not allow further ones. Glideins that have appeared since then
+    are not cancelled: at most -`added` are. The plan may not have known their jobs. The next plan counts again.
     Only glideins that have not started are cancelled, the sick ones first; with cancel_running, also running ones if
     necessary. Glideins that a cycle cancels still count towards the limits in this cycle.
 
@@ -93,12 +93,11 @@ def decide(wanted, counted, site, cancel_running=False, drains=()):
             continue
         there = counted.count(key, QUEUED, RUNNING)
         never_start = sum(1 for job in counted.by_shape[key] if job.never_starts)
-        missing = present - there - never_start
+        missing, surplus = present - there - never_start, there - present
         added = wanted[key].get("added")
         if added is not None:
-            missing = min(missing, added)
-            there = min(there, present + max(0, -added))
-        sick_surplus = there + counted.count(key, SICK) - present - (wanted[key].get("kept_sick") or 0)
+            missing, surplus = min(missing, added), min(surplus, -added)
+        sick_surplus = surplus + counted.count(key, SICK) - (wanted[key].get("kept_sick") or 0)
         submit, cancel, limited_by = 0, _sick_to_cancel(counted.by_shape[key], sick_surplus, cancel_running), None
         if missing > 0:
             drain = drain_of(drains, key[0])
@@ -109,8 +108,8 @@ def decide(wanted, counted, site, cancel_running=False, drains=()):
             limited_by = reason if submit < missing else None
             entry_rooms[key[0]].take(submit)
             site_room.take(submit)
-        elif present < there:
-            cancel = cancel + _to_cancel(counted.by_shape[key], there - present, cancel_running)
+        elif surplus > 0:
+            cancel = cancel + _to_cancel(counted.by_shape[key], surplus, cancel_running)
         decisions.append(Decision(key[0], key[1], present, submit, cancel, limited_by))
     return decisions
 

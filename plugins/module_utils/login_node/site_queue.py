@@ -15,6 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.names import is
 from ansible_collections.glidein.ops.plugins.module_utils.common.shapes import by_size
 from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import credential_expires
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.glidein_logs import log_times
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import asked
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_directory import (
     SiteDirectory,
     recorded_names,
@@ -71,9 +72,9 @@ class SiteQueue:
         """
         if not any(job.never_starts for job in jobs):
             return jobs
-        asked = {}
+        recorded = {}
         for lines in records.values():
-            asked.update(requests(lines))
+            recorded.update(requests(lines))
         now = {
             job_name(self.site["deployment"], self.site["site"], name, shape): self.request_hash(name, shape)
             for name, entry in self.site["entries"].items()
@@ -81,7 +82,7 @@ class SiteQueue:
         }
         return [
             job._replace(never_starts=False)
-            if job.never_starts and asked.get(job.submission, now.get(job.name)) != now.get(job.name)
+            if job.never_starts and recorded.get(job.submission, now.get(job.name)) != now.get(job.name)
             else job
             for job in jobs
         ]
@@ -90,7 +91,8 @@ class SiteQueue:
         """Return a hash of the request of a glidein of this entry and shape: all its options. Raises InputError."""
         name = job_name(self.site["deployment"], self.site["site"], entry, shape)
         settings = self.site["entries"][entry]
-        options = self.scheduler.script_options(settings, settings["shapes"][shape], name, self.directory.log_dir)
+        size = asked(settings["shapes"][shape])
+        options = self.scheduler.script_options(settings, size, name, self.directory.log_dir)
         text = "\n".join(options)
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 

@@ -78,7 +78,19 @@ class Supplied(NamedTuple):
     history: Dict[str, Any] = {}  # numbers of glideins in the last hours
     plans: Sequence[Dict[str, Any]] = ()  # earlier plans, the oldest first
     oldest: Optional[float] = None  # start time of the oldest registered glidein
+    cpus: int = 0  # of the registered glideins
     cpus_claimed: int = 0
+
+    @property
+    def last_known(self) -> Tuple[int, int]:
+        """Return (glideins that wait, glideins that have started) if the queue is not known.
+
+        The last report or the collector shows more glideins; both numbers may be too low.
+        """
+        last = self.plans[-1] if self.plans else {}
+        queued, running = last.get("queued") or 0, last.get("running") or 0
+        started = max(self.registered, running)
+        return max(0, queued + running - started), started
 
 
 class Counts(NamedTuple):
@@ -107,9 +119,10 @@ class CoreHours(NamedTuple):
 class Site(NamedTuple):
     """A site as one plan sees it."""
 
-    config: Dict[str, Any]  # of normalise_site
+    config: Dict[str, Any]  # of normalise_site; without entries for a site with an invalid configuration
     counts: Dict[Tuple[str, str], Counts]  # by (entry, shape); {} if the queue is not known
-    orphans: Dict[str, int]  # {"queued", "running": jobs of entries or shapes that were removed}
+    # {"queued", "running": glideins of no entry and shape of `config`, "cores": if they are known}
+    orphans: Dict[str, int]
     htcondor: Sequence[Sequence[str]]  # the (version, platform) of each tarball there
     error: Optional[str]  # why the queue is not known
 
@@ -174,7 +187,7 @@ def read_pool(
         reported_attributes=demand.get("attributes") or [],
         concurrency_limits=_concurrency_limits(demand),
         silent_schedds=_silent_schedds(demand),
-        sites=[_site(**site) for site in sites],
+        sites=[_site(**site, supplied=supplied) for site in sites],
         supplied=supplied,
         supply_age_s=0 if stale else max(0, now_s - supply["as_of"]),
         others_free=_slots(supply, "others_free", "supply"),
@@ -188,7 +201,8 @@ def read_sites(deployment: str, raw_sites: List[Dict[str, Any]]) -> Tuple[List[D
     """Return (sites for make_plan, errors of sites with an invalid configuration).
 
     raw_sites: definitions of sites.sites_of_play. Sites of one name are all left out, with one error: their glideins
-    could not be distinguished.
+    could not be distinguished. A site that is left out is returned without entries: its glideins count towards the
+    limits of the deployment.
     """
     number = collections.Counter(raw["site"] for raw in raw_sites)
     errors = [
@@ -214,6 +228,9 @@ def read_sites(deployment: str, raw_sites: List[Dict[str, Any]]) -> Tuple[List[D
             errors.append({"site": raw["site"], "error": str(error)})
             continue
         sites.append({"site": site, "queue": raw["queue"] or None, "error": raw["error"] or None})
+    for one in errors:
+        left_out = {"site": one["site"], "entries": {}, "limits": {}}
+        sites.append({"site": left_out, "queue": None, "error": one["error"]})
     return sites, errors
 
 
@@ -243,7 +260,7 @@ def _group(raw: Any, where: str, others: Iterable[str]) -> Group:
     """Return a demand group. others: ids of other groups.
 
     The keys are id, count, cpus, memory_mb, disk_mb, gpus, max_runtime_s, requirements, gpu_requirements, attributes,
-    expressions, runtime_attributes, users, first_job and leased. Jobs of schedds that have not answered for long
+    expressions, runtime_attributes, first_job and leased. Jobs of schedds that have not answered for long
     (`stale`) are not counted: nothing is ordered for them.
     """
     group_id = raw.get("id") if isinstance(raw, dict) else None
@@ -258,8 +275,6 @@ def _group(raw: Any, where: str, others: Iterable[str]) -> Group:
     for key in ("attributes", "expressions"):
         group[key] = _mapping(raw, key, where)
     group["runtime_attributes"] = raw.get("runtime_attributes") or []
-    users = _mapping(raw, "users", where)
-    group["users"] = {user: _whole(users, user, f"{where}.users") for user in users}
     group["leased"] = _whole(raw, "leased", where, default=0)
     return group
 
@@ -310,6 +325,7 @@ def _supplied(supply: Any) -> Dict[Key, Supplied]:
             history=history,
             plans=plans,
             oldest=_number(raw, "oldest", where),
+            cpus=_whole(raw, "cpus", where, default=0),
             cpus_claimed=_whole(raw, "cpus_claimed", where, default=0),
         )
     return result
@@ -349,16 +365,29 @@ def _core_hours(supply: Dict[str, Any]) -> CoreHours:
         return CoreHours({}, {}, str(error))
 
 
-def _site(site: Dict[str, Any], queue: Optional[Dict[str, Any]], error: Optional[str]) -> Site:
-    """Return the Site, with the error if its queue cannot be read. The arguments are those of make_plan's sites."""
-    no_orphans = {"queued": 0, "running": 0}
+def _site(
+    site: Dict[str, Any], queue: Optional[Dict[str, Any]], error: Optional[str], supplied: Dict[Key, Supplied]
+) -> Site:
+    """Return the Site, with the error if its queue cannot be read. site, queue, error: of make_plan's sites."""
+    unknown = Site(site, {}, _without_entry(site, supplied), (), error)
     try:
         if error or not queue:
-            return Site(site, {}, no_orphans, (), error)
+            return unknown
         counts, orphans = _queue(queue, site)
         return Site(site, counts, orphans, queue.get("htcondor", ()), None)
     except InputError as problem:
-        return Site(site, {}, no_orphans, (), str(problem))
+        return unknown._replace(error=str(problem))
+
+
+def _without_entry(site: Dict[str, Any], supplied: Dict[Key, Supplied]) -> Dict[str, int]:
+    """Return `orphans` of a site whose queue is not known: the last known glideins of a site without entries."""
+    rows = [] if site["entries"] else [row for key, row in supplied.items() if key[0] == site["site"]]
+    known = [row.last_known for row in rows]
+    return {
+        "queued": sum(waiting for waiting, _started in known),
+        "running": sum(started for _waiting, started in known),
+        "cores": sum(row.cpus for row in rows),
+    }
 
 
 def _queue(queue: Any, site: Dict[str, Any]) -> Tuple[Dict[Tuple[str, str], Counts], Dict[str, int]]:

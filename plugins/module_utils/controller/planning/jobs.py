@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Job classes: idle jobs that are alike in everything that decides where they can run, as in HTCondor's autoclusters.
 
-A demand group is one job class. If a site's accept_requirements refer to the user, it is one job class for each user.
-The demand server divides its groups by the job attributes in the sites' accept_requirements, too.
+A demand group is one job class. The demand server divides its groups by the job attributes in the sites'
+accept_requirements, too, such as Owner.
 """
 
 import math
@@ -24,7 +24,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.cl
     spelling_of,
     whole,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import MOST, Group, Key, Site
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import MOST, Group, Key
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import Resources, rounded_request
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ _EVERY_JOB = {"jobstatus": 1, "jobuniverse": 5}
 # {attribute: its unit in that of the shape}, in the order of RESOURCES.
 _REQUESTS = {"requestcpus": 1, "requestmemory": 1, "requestdisk": 1024, "requestgpus": 1}
 _LIMITS = "concurrencylimits"
-
-_USER_NAMES = frozenset(("owner", "user"))
 
 # How the names of attributes begin that the schedd and condor_submit give to jobs, and no startd to machines.
 _OF_JOBS = re.compile(
@@ -52,8 +50,8 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 # Attributes that every group has: see job_ad. It has RequestGPUs only if that is not 0.
 _ALWAYS = frozenset(
     (
-        "currenttime", "jobstatus", "jobuniverse", "owner", "requestcpus", "requestdisk", "requestmemory",
-        "requiregpus", "requirements", "user",
+        "currenttime", "jobstatus", "jobuniverse", "requestcpus", "requestdisk", "requestmemory", "requiregpus",
+        "requirements",
     )
 )  # fmt: skip
 
@@ -63,7 +61,6 @@ class JobClass(NamedTuple):
 
     group: Group
     jobs: int
-    user: Optional[str]  # name@domain
     leased: int  # further jobs of the group, which other controllers lease
     request: Resources  # of one job
     runtime_s: Optional[int]  # how long a job runs at most; None if jobs do not state it
@@ -124,18 +121,9 @@ class ConcurrencyLimits(NamedTuple):
         return self.maxima.get(name, self.maxima.get(prefix + ".", default) if dot else default)
 
 
-def job_classes_of(
-    groups: List[Group], matcher: Matcher, sites: List[Site], order: List[str], now_s: float
-) -> Tuple[JobClass, ...]:
+def job_classes_of(groups: List[Group], order: List[str], now_s: float) -> Tuple[JobClass, ...]:
     """Return the job classes of all groups in the order in which they are served (see glidein_order)."""
-    by_user = _sites_refer_to_users(matcher, sites)
-    found = []
-    for group in sorted(groups, key=lambda group: order_key(group, order)):
-        if by_user and group["users"]:
-            found += _by_user(group, now_s)
-        else:
-            found.append(_job_class(group, group["count"], now_s, None, group["leased"]))
-    return tuple(found)
+    return tuple(_job_class(group, now_s) for group in sorted(groups, key=lambda group: order_key(group, order)))
 
 
 def order_key(group: Group, order: List[str]) -> List[Any]:
@@ -158,7 +146,7 @@ def request_of(group: Group) -> Resources:
     return (group["cpus"], max(1, group["memory_mb"]), max(1, group["disk_mb"]), group["gpus"])
 
 
-def job_ad(group: Group, now_s: float, user: Optional[str] = None) -> Ad:
+def job_ad(group: Group, now_s: float) -> Ad:
     """Return {name: value} of a job of the group: all that its conditions reach. Other attributes are undefined."""
     ad: Ad = dict(_EVERY_JOB)
     ad.update(
@@ -173,8 +161,6 @@ def job_ad(group: Group, now_s: float, user: Optional[str] = None) -> Ad:
     ad.update((name.lower(), Expression(at_time(text, now_s))) for name, text in group["expressions"].items())
     if group["gpu_requirements"]:
         ad["requiregpus"] = Expression(group["gpu_requirements"])
-    if user is not None:
-        ad.update(user=user, owner=user.split("@")[0])
     return ad
 
 
@@ -212,11 +198,11 @@ def is_job_attribute(name: str) -> bool:
     return bool(_OF_JOBS.match(name))
 
 
-def _job_class(group: Group, jobs: int, now_s: float, user: Optional[str] = None, leased: int = 0) -> JobClass:
-    ad = job_ad(group, now_s, user)
+def _job_class(group: Group, now_s: float) -> JobClass:
+    ad = job_ad(group, now_s)
     runtime_s = group["max_runtime_s"]
     until = None if runtime_s is None else now_s + runtime_s
-    return JobClass(group, jobs, user, leased, request_of(group), runtime_s, until, ad, _ad_error(ad))
+    return JobClass(group, group["count"], group["leased"], request_of(group), runtime_s, until, ad, _ad_error(ad))
 
 
 def _variant(
@@ -261,18 +247,6 @@ def _is_quantity(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= MOST
 
 
-def _by_user(group: Group, now_s: float) -> List[JobClass]:
-    """Return job classes by user. Jobs beyond those whose user is reported belong to no user that a site could name."""
-    found, left = [], group["count"]
-    for user, jobs in sorted(group["users"].items()):
-        number = min(jobs, left)
-        left -= number
-        if number:
-            found.append(_job_class(group, number, now_s, user))
-    leased = group["leased"]
-    return found + ([_job_class(group, left, now_s, None, leased)] if left or leased else [])
-
-
 def _ad_error(ad: Ad) -> Optional[str]:
     """Return why HTCondor could not hold such a job ad, or None."""
     for name, value in sorted(ad.items()):
@@ -295,20 +269,6 @@ def _job_order(job_id: Optional[str]) -> Tuple[int, int, int]:
     if cluster.isdigit() and proc.isdigit():
         return (0, int(cluster), int(proc))
     return (1, 0, 0)
-
-
-def _sites_refer_to_users(matcher: Matcher, sites: List[Site]) -> bool:
-    expressions = {
-        entry["accept_requirements"]
-        for site in sites
-        for entry in site.config["entries"].values()
-        if entry["accept_requirements"]
-    }
-    return any(
-        (condition.target | condition.bare) & _USER_NAMES
-        for expression in expressions
-        for condition in matcher.conditions(expression)
-    )
 
 
 def accepted_attributes(sites: Iterable[Dict[str, Any]]) -> List[str]:

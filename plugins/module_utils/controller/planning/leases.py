@@ -87,7 +87,7 @@ def trim(
 
     Queued and running glideins stay: the next plan sees a smaller demand and delays their cancellation. The granted
     jobs of a group go to existing glideins first, so that new glideins lose their jobs. No redundant glidein is added
-    for a group that lost jobs.
+    for a group that lost jobs, and no glidein at all after a failed request.
     """
     missing = {}
     for site, entries in lease_requests_of(plan).items():
@@ -107,7 +107,9 @@ def trim(
         if any(lost.values()):
             missing[item.path] = {group: jobs - lost.get(group, 0) for group, jobs in left.items()}
             item = _without_jobs(item, lost, _why_missing(item.site, granted, limited))
-        if not groups_lost.isdisjoint(item.redundant):
+        if item.counted is not None and item.added > 0 and granted.get(item.site, {}) is None:
+            item = item.with_queued(item.counted, f"its site has no lease: {item.added} fewer to add")
+        elif not groups_lost.isdisjoint(item.redundant):
             item = _without_new_redundant(item)
         trimmed.append(item)
     return trimmed[::-1]
@@ -117,7 +119,8 @@ def _why_missing(site: str, granted: Mapping[str, Optional[Jobs]], limited: Cont
     """Return (clause of one job, clause of several jobs) without a lease."""
     if granted.get(site, {}) is None:
         return "has no lease", "have no lease"
-    why = "beyond the site's lease limit" if site in limited else "leased to others"
+    # The server grants by its newest reading.
+    why = "beyond the site's lease limit" if site in limited else "no longer idle, or leased to others"
     return f"is {why}", f"are {why}"
 
 
@@ -136,7 +139,7 @@ def _without_new_redundant(item: "PlanItem") -> "PlanItem":
     if item.counted is None:
         return item
     queued = min(item.queued, max(item.wanted, item.counted))
-    note = f"{item.queued - queued} redundant not added: their jobs are leased to others"
+    note = f"{item.queued - queued} redundant not added: their jobs have no lease"
     return item.with_queued(queued, note, item.waits) if queued < item.queued else item
 
 

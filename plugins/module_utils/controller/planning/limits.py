@@ -113,7 +113,7 @@ def _room_for_unproven(here: _Queued, limit: UnprovenLimit) -> Room:
 
 
 def _used(here: _Queued, orphans: Optional[Dict[str, int]] = None) -> Dict[str, int]:
-    """Return what glideins use of limits. orphans: their size is not known."""
+    """Return what glideins use of limits. orphans: of Site; the cores of most are not known, and their GPUs never."""
     used = dict.fromkeys(LIMIT_KEYS, 0)
     for shape, kept in here:
         waiting, started, ordered = _glideins(shape, kept)
@@ -125,20 +125,15 @@ def _used(here: _Queued, orphans: Optional[Dict[str, int]] = None) -> Dict[str, 
     if orphans:
         used["queued"] += orphans["queued"]
         used["total"] += orphans["queued"] + orphans["running"]
+        used["cores"] += orphans.get("cores", 0)
     return used
 
 
 def _glideins(shape: EntryShape, kept: int) -> Tuple[int, int, int]:
-    """Return (glideins that wait, glideins that have started, glideins ordered by this plan).
-
-    If the queue is not known, the last report or the collector shows more glideins; both numbers may be too low.
-    """
+    """Return (glideins that wait, glideins that have started, glideins ordered by this plan)."""
     counts = shape.counts
     if counts is None:
-        last = shape.supply.plans[-1] if shape.supply.plans else {}
-        queued, running = last.get("queued") or 0, last.get("running") or 0
-        started = max(shape.registered, running)
-        return max(0, queued + running - started), started, 0
+        return (*shape.supply.last_known, 0)
     return kept + counts.sick, counts.running + counts.completing, max(0, kept - counts.queued)
 
 

@@ -199,7 +199,7 @@ def make_plan(
     settings = plan_options(options)
     matcher = Matcher(now_s)
     pool = read_pool(demand, supply, sites, now_s, max_age_s)
-    job_classes = job_classes_of(pool.groups, matcher, pool.sites, settings["order"], now_s)
+    job_classes = job_classes_of(pool.groups, settings["order"], now_s)
     shapes, findings = guard.assess(entry_shapes(pool, now_s), pool, settings["guard"], now_s)
     limits = unlimited = ConcurrencyLimits({}, {}, {})
     unserved_at: Dict[str, Dict[str, str]] = {}

@@ -77,21 +77,21 @@ def explanation(
 
     errors: {site: why its queue is not known}. Raises InputError for an unknown group.
     """
-    chosen = [job_class for job_class in job_classes if job_class.group_id == group_id]
-    if not chosen:
+    job_class = next((job_class for job_class in job_classes if job_class.group_id == group_id), None)
+    if job_class is None:
         raise InputError(invalid("explain", group_id, "the id of a group in demand.groups"))
     rows = []
     for item, shape in sorted(zip(items, shapes), key=lambda pair: pair[0].key):
-        verdicts = [_explained(one, len(chosen) > 1, item, shape, errors, fit, limits) for one in chosen]
+        fits, reason = _explained(job_class, item, shape, errors, fit, limits)
         rows.append(
             {
                 "site": item.site,
                 "entry": item.entry,
                 "shape": item.shape,
                 "serves": item.serves.get(group_id, 0),
-                "fits": any(fits for fits, _reason in verdicts),
-                "passed_over": any(fit.is_passed_over(one, shape) for one in chosen),
-                "reason": "; ".join(dict.fromkeys(reason for _fits, reason in verdicts)),
+                "fits": fits,
+                "passed_over": fit.is_passed_over(job_class, shape),
+                "reason": reason,
             }
         )
     return rows
@@ -202,7 +202,6 @@ def _why_no_more(item: "PlanItem", shape: EntryShape) -> str:
 
 def _explained(
     job_class: JobClass,
-    has_others: bool,
     item: "PlanItem",
     shape: EntryShape,
     errors: Dict[str, str],
@@ -226,7 +225,7 @@ def _explained(
             _overdue(item, shape) if item.overdue else None,
         ]
         why = "; ".join([why, *(reason for reason in reasons if reason), *item.notes])
-    return fits, f"of {job_class.user}: {why}" if has_others and job_class.user else why
+    return fits, why
 
 
 def _not_registered(shape: EntryShape) -> str:

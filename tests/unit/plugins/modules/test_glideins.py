@@ -209,14 +209,15 @@ def test_failing_to_cancel_is_an_error(run, slurm):
     assert "Unable to contact slurm controller" in result["msg"]
 
 
-def test_a_glidein_that_can_never_start_is_not_replaced_by_another_of_the_same_request(run, slurm):
+@pytest.mark.parametrize("change", [{"walltime": "1h"}, {"memory_overhead_mb": 0}])
+def test_a_glidein_that_can_never_start_is_not_replaced_by_another_of_the_same_request(run, slurm, change):
     run({"main": 1})
     slurm.set("1_1", "PENDING", "BadConstraints")
     for _cycle in range(3):
         assert not run({"main": 1})["changed"]
     assert len(slurm.jobs()) == 1
     # A later request may start.
-    smaller = {"main": raw_entry(walltime="1h")}
+    smaller = {"main": raw_entry(**change)}
     assert [one["count"] for one in run({"main": 1}, entries=smaller)["submitted"]] == [1]
     assert [one["job_ids"] for one in run({"main": 1}, entries=smaller)["cancelled"]] == [["1_1"]]
     assert not run({"main": 1}, entries=smaller)["changed"]

@@ -18,6 +18,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,
     demand,
     group,
+    history,
     job,
     queue,
     raw_entry,
@@ -202,6 +203,14 @@ def test_a_site_with_a_mistake_does_not_stop_the_others():
     assert presents(plan(site(), odd, known=known)) == {"lab": 1}
 
 
+@pytest.mark.parametrize("limits", [{"queued": 5}, {"total": 8}, {"cores": 7}])
+def test_the_last_known_glideins_of_a_site_with_a_mistake_count_towards_the_deployments_limits(limits):
+    odd = site("odd", entries={"main": raw_entry(walltime="x")})
+    last = history([{"age_s": 300, "queued": 4, "running": 3}])
+    known = supply(supplied("gone", registered=3, cpus=6, history=last, site_name="odd"))
+    assert presents(plan(site(), odd, known=known, glidein_deployment_limits=limits)) == {"lab": 1}
+
+
 def test_sites_of_one_name_are_left_out_and_do_not_stop_the_others():
     result = plan(site("twin"), site(), site("twin", entries={"main": raw_entry(walltime="x")}))
     assert presents(result) == {"lab": 2}
@@ -281,7 +290,7 @@ def test_each_site_leases_the_jobs_of_the_plan_with_its_own_token(server):
         {"site": "lab", "entries": {"main": {"a": 2}}, "ttl_s": 1800, "deployment": "ops"},
     )
     assert presents(result) == {"lab": 2, "away": 2}
-    assert leases == ({}, [], {"that another controller leased first": 0})
+    assert leases == ({}, [], {"that are no longer idle, or leased to others": 0})
 
 
 def test_a_grant_that_the_sites_limit_reduced_is_named_with_the_limit(server):
@@ -298,7 +307,7 @@ def test_without_a_lease_nothing_new_is_ordered_there_and_the_others_have_theirs
     assert presents(result) == {"lab": 2, "away": 0}
     assert [error["site"] for error in leases.errors] == ["away"]
     assert "Unauthorized ********" in leases.errors[0]["error"]
-    assert leases.not_leased == {"without a lease": 2, "that another controller leased first": 0}
+    assert leases.not_leased == {"without a lease": 2, "that are no longer idle, or leased to others": 0}
 
 
 def test_a_server_that_does_not_respond_gets_one_request():
@@ -312,7 +321,7 @@ def test_a_site_without_a_token_takes_no_lease(server):
     server.say(granting({"lab": 0}))
     result, leases = lease(variables(server), ("lab", "away"), tokens={"lab": TOKEN})
     assert presents(result) == {"lab": 0, "away": 2}
-    assert leases.not_leased == {"that another controller leased first": 2}
+    assert leases.not_leased == {"that are no longer idle, or leased to others": 2}
     assert sent_tokens(server) == ["Bearer " + TOKEN]
 
 

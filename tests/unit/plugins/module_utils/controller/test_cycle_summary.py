@@ -141,7 +141,7 @@ def test_a_cycle_shows_demand_actions_and_reasons():
 
 def test_jobs_of_which_the_lease_was_lost_are_not_counted_as_those_of_free_slots():
     plan = planned(item(present=3, serves={"a": 1}), item("other", present=1, serves={"b": 1}))
-    lease = Lease(not_leased={"without a lease": 5, "that another controller leased first": 0})
+    lease = Lease(not_leased={"without a lease": 5, "that are no longer idle, or leased to others": 0})
     result = summary(demanded=demand_result(group("a", 6), group("b", 2)), plan=plan, lease=lease)
     assert " ".join(" ".join(result["lines"][: result["lines"].index("")]).split()) == (
         "Demand: 8 idle jobs in 2 groups: 2 for glideins on their way, 1 for free slots, 5 without a lease."
@@ -213,7 +213,8 @@ def test_a_limit_that_the_login_node_has_reached_is_part_of_the_reason(check_mod
     decision["limited_by"] = "site limit total 3 reached"
     outcomes = [outcome(result=applied(decisions=[decision], submitted=[submitted()]))]
     lines = summary(outcomes, plan=planned(item(present=3)), check_mode=check_mode)["lines"]
-    assert "  because; the login node found less room: site limit total 3 reached" in lines
+    number = "" if check_mode else "2 could not be submitted; "
+    assert f"  because; {number}the login node found less room: site limit total 3 reached" in lines
 
 
 # Check mode
@@ -407,13 +408,16 @@ def test_a_refused_submission_is_reported_with_its_entry_and_shortened(failed):
     assert result["problems"][1:] == ["lab (login1): scancel failed"]
 
 
+@pytest.mark.parametrize("limit", [None, "limit queued 10 reached"])
 @pytest.mark.parametrize("done, left", [(0, 0), (1, 3)])
-def test_glideins_that_could_not_be_submitted_are_neither_present_nor_on_their_way(done, left):
+def test_glideins_that_could_not_be_submitted_are_neither_present_nor_on_their_way(done, left, limit):
     wanted = {"entry": "main", "shape": "core", "present": 3, "submit": 2, "cancel": 0, "limited_by": None}
     errors = [{"entry": "main", "shape": "core", "error": "No space left on device"}]
+    if limit:
+        wanted, errors = dict(wanted, submit=done, limited_by=limit), []
     submissions = [submitted(done)] if done else []
     result = summary(
-        [outcome(result=applied(failed=True, decisions=[wanted], submitted=submissions, errors=errors))],
+        [outcome(result=applied(failed=bool(errors), decisions=[wanted], submitted=submissions, errors=errors))],
         demand_result(group(count=7)),
         planned(item(present=3, running=1, serves={"a": 7}, waits={"a": (6, 3)})),
     )

@@ -61,11 +61,12 @@ def decided(present, entry_limits=None, site_limits=None, cancel_running=False, 
         # A suspended one has run, and ends only when running ones may.
         (0, {"sick": 1, "running": 1}, 0, []),
         (0, {"sick": 1, "running": 1, "cancel_running": True}, 0, ["1_2000", "1_1000"]),
-        # Those that have ended since the plan was made are not replaced, those that were submitted since then stay.
-        (5, {"running": 2, "added": 1}, 1, []),
-        (2, {"queued": 6, "added": 1}, 0, []),
-        (2, {"queued": 6, "held": 1, "kept_sick": 1, "added": 1}, 0, []),
-        (2, {"queued": 6, "added": -1}, 0, ["1_6"]),
+        # Glideins that have ended or appeared since the plan was made are neither replaced nor cancelled.
+        (5, {"added": 1, "queued": 2}, 1, []),
+        (0, {"added": 0, "queued": 5}, 0, []),
+        (2, {"added": -1, "queued": 5}, 0, ["1_5"]),
+        (1, {"added": 0, "queued": 3, "held": 1, "kept_sick": 1}, 0, []),
+        (1, {"added": 1, "queued": 3, "held": 1}, 0, []),
     ],
 )
 def test_what_is_missing_is_submitted_and_what_is_surplus_is_cancelled(present, counts, submit, cancelled):

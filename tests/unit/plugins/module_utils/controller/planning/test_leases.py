@@ -104,7 +104,7 @@ def test_less_granted_is_less_ordered():
     assert presents(plan) == [3]
     cut = trim(plan, {"lab": {"main": {"a": 5}}})
     assert (presents(cut), cut[0].serves) == ([2], {"a": 5})
-    assert cut[0].reason.endswith("3 to add; 5 of its jobs are leased to others: 1 fewer to add")
+    assert cut[0].reason.endswith("3 to add; 5 of its jobs are no longer idle, or leased to others: 1 fewer to add")
     assert presents(trim(plan, {"lab": {"main": {"a": 4}}})) == [1]
 
 
@@ -136,4 +136,15 @@ def test_no_redundant_glidein_is_added_for_jobs_that_others_lease():
     assert presents(trim(result["plan"], {"lab": {"a": {"a": 2}, "b": {}}})) == [1, 1]
     cut = trim(result["plan"], {"lab": {"a": {"a": 1}, "b": {}}})
     assert presents(cut) == [1, 0]
-    assert cut[1].reason.endswith("1 redundant not added: their jobs are leased to others")
+    assert cut[1].reason.endswith("1 redundant not added: their jobs have no lease")
+
+
+def test_without_a_lease_no_redundant_glidein_is_ordered():
+    eager = {"main": raw_entry(shapes=NODE, eagerness=2)}
+    there = queue({("main", "node"): {"queued": 1}}, "a")
+    sites = [planned_site(site(eager, name="a"), there), planned_site(site(eager, name="b"))]
+    plan = make_plan(demand(group(count=2)), supply(), sites, NOW, 900)["plan"]
+    assert (presents(plan), plan[1].serves) == ([1, 1], {})
+    cut = trim(plan, {"a": {"main": {"a": 2}}, "b": None})
+    assert presents(cut) == [1, 0]
+    assert cut[1].reason.endswith("; its site has no lease: 1 fewer to add")

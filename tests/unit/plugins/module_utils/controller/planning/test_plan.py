@@ -581,7 +581,6 @@ def test_jobs_that_only_an_unreadable_site_could_run_have_that_reason():
         ([group(count=10**13)], "demand.groups[0].count: 10000000000000"),
         ([group(requirements=7)], "demand.groups[0].requirements: 7"),
         ([group(attributes=[])], "demand.groups[0].attributes: []"),
-        ([group(users={"alice": -1})], "demand.groups[0].users.alice: -1"),
         ([group(), group("b", cpus="x")], "demand.groups[1].cpus: 'x'"),
         ([group(), group()], "demand.groups[1].id: 'a'"),
         ([group(cpus=0)], "demand.groups[0].cpus: 0"),

@@ -354,14 +354,10 @@ def test_the_reason_names_the_setting_for_an_attribute_missing_in_the_demand(tol
     assert result["unserved"][0]["reason"].endswith(said)
 
 
-def test_a_group_of_several_users_is_divided_at_a_site_that_selects_users():
-    entries = {"main": raw_entry(accept_requirements='stringListMember(Owner, "alice,carol")')}
-    result = planned([group("g", 6, users={"alice@pool": 2, "bob@pool": 3, "carol@pool": 1})], entries, explain="g")
-    assert result["plan"][0].serves == {"g": 3}
-    assert [(row["group"], row["count"]) for row in result["unserved"]] == [("g", 3)]
-    assert (
-        "of alice@pool: fits 1 job per glidein; of bob@pool: accept_requirements" in result["explanation"][0]["reason"]
-    )
+def test_jobs_that_others_lease_hide_no_job_of_another_user():
+    entries = {"main": raw_entry(accept_requirements='stringListMember(Owner, "bob,carol")')}
+    jobs = [group(user, 3, attributes={"Owner": user}, leased=5 * (user == "alice")) for user in ("alice", "bob")]
+    assert planned(jobs, entries)["plan"][0].serves == {"bob": 3}
 
 
 def test_jobs_whose_requirements_are_hidden_change_nothing():

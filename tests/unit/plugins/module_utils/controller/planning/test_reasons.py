@@ -132,8 +132,8 @@ def test_attributes_that_no_source_knows():
 @pytest.mark.parametrize(
     "jobs, granted, limited, words",
     [
-        (4, {"main": {"a": 3}}, (), "1 of its jobs is leased to others"),
-        (4, {"main": {"a": 2}}, (), "2 of its jobs are leased to others"),
+        (4, {"main": {"a": 3}}, (), "1 of its jobs is no longer idle, or leased to others"),
+        (4, {"main": {"a": 2}}, (), "2 of its jobs are no longer idle, or leased to others"),
         (4, {"main": {"a": 3}}, ("lab",), "1 of its jobs is beyond the site's lease limit"),
         (4, None, (), "4 of its jobs have no lease"),
         (1, None, (), "1 of its jobs has no lease"),
