@@ -205,6 +205,7 @@ def test_a_run_that_ends_before_the_callback_has_an_outcome_of_its_own(schedule)
     schedule.script("exit 250")
     assert schedule.run("cycle")[0] == 250
     assert (schedule.outcome()["exit_status"], schedule.outcome()["cycle"]) == (250, None)
+    assert schedule.outcome()["message"] == "ansible-playbook ended with status 250."
 
 
 def test_a_run_with_arguments_leaves_the_outcome_as_it_is(schedule):
@@ -428,13 +429,15 @@ exec {shutil.which("git")} "$@"
 
 def test_the_metrics_are_in_the_text_format_of_prometheus():
     run = Run({"GLIDEIN_RUN_PLAYBOOK": "deploy", "GLIDEIN_RUN_START": "1000", "GLIDEIN_RUN_PROBLEM": "x"})
-    record = dict(run.record(4, 1012.5, [], None), last_success_s=900)
+    record = run.record(4, 1012.5, [], None)
     lines = run_outcome.metrics("glidein-controller", record).splitlines()
     assert lines[:3] == [
         "# HELP glidein_controller_last_run_timestamp_seconds End of the last run.",
         "# TYPE glidein_controller_last_run_timestamp_seconds gauge",
         'glidein_controller_last_run_timestamp_seconds{controller="glidein-controller",playbook="deploy"} 1012.5',
     ]
+    # Without any success, alerts on its age fire.
+    assert re.match(r"glidein_controller_last_success_timestamp_seconds\{.*\} 0$", lines[5])
     assert lines[-1].endswith(" 0")
     assert record["end"] == "1970-01-01T00:16:52Z"
 
