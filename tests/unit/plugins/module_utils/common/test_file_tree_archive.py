@@ -92,6 +92,12 @@ def test_equal_files_make_equal_archives_and_versions(folder):
     assert version_of(manifest_of(before), "k") == version_of(manifest_of(after), "k")
 
 
+def test_a_file_that_its_owner_may_execute_stays_executable_for_those_who_may_read_it(folder):
+    (folder / "a").chmod(0o700)
+    files = collect([source(folder, mode="keep_executable")], "0640")
+    assert {name: item["mode"] for name, item in files.items()} == {"a": "0750", "lib/b": "0640"}
+
+
 def test_content_mode_name_and_key_make_another_version(folder):
     manifest = manifest_of(collect([source(folder)], "0600"))
     others = [
