@@ -71,7 +71,10 @@ def collect(sources, file_mode):
 
 
 def _files(source):
-    """Return [(path relative to the directory, path on the controller, SHA-256 or None)] of a source, sorted."""
+    """Return [(path relative to the directory, path on the controller, SHA-256 or None)] of a source, sorted.
+
+    Links are followed, as Ansible does it in an inventory. Raises InputError for one to a directory that contains it.
+    """
     top = os.path.abspath(os.path.expanduser(source["src"]))
     dest = source.get("dest") or ""
     if source.get("checksums") is not None:
@@ -83,7 +86,8 @@ def _files(source):
         return [(dest or os.path.basename(top), top, None)]
     exclude = source.get("exclude") or ()
     found = []
-    for folder, folders, names in os.walk(top):
+    for folder, folders, names in os.walk(top, followlinks=True):
+        _check_no_loop(top, folder)
         folders[:] = sorted(name for name in folders if source.get("recurse", True) and not _matches(name, exclude))
         below = os.path.relpath(folder, top)
         for name in sorted(names):
@@ -91,6 +95,17 @@ def _files(source):
             if not _matches(name, exclude) and os.path.isfile(path):
                 found.append((os.path.join(dest, below, name), path, None))
     return found
+
+
+def _check_no_loop(top, folder):
+    parent = folder
+    while parent != top:
+        parent = os.path.dirname(parent)
+        if os.path.samefile(parent, folder):
+            raise InputError(
+                f"{folder} on the controller leads back to {parent}, which contains it; expected a tree of files. Remove "
+                "the symbolic link."
+            )
 
 
 def _matches(name, patterns):
