@@ -34,7 +34,8 @@ options:
         description: Path below O(path). The default is the name of a file, or O(path) itself for a directory.
         type: str
       mode:
-        description: Mode of these files, four octal digits, or V(preserve). The default is O(file_mode).
+        description: Mode of these files, four octal digits. With V(keep_executable), it is O(file_mode), and those who
+          may read may also execute a file that its owner may execute. The default is O(file_mode).
         type: str
       diff:
         description: Whether diff mode shows the lines of O(sources[].content) that differ. Not for secrets.

@@ -23,8 +23,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.errors import G
 # Raise it when equal files shall get another version.
 _RECIPE = 1
 _BLOCK = 1 << 20
-# As a mode: that of each file on the controller.
-PRESERVE = "preserve"
+# As a mode: the default, and executable if the owner may execute the file on the controller. Other bits depend on the
+# umask of whoever made the copy that is sent, and would make another version.
+KEEP_EXECUTABLE = "keep_executable"
 _STAGING = ".incoming-"
 # A run that is at work has written to its directory since.
 _STALE_S = 3600
@@ -46,9 +47,8 @@ def collect(sources, file_mode):
     found = {}
     for source in sources:
         mode = source.get("mode") or file_mode
-        if mode != PRESERVE:
-            _checked_mode(mode)
-        if mode == PRESERVE and source.get("src") is None:
+        _checked_mode(file_mode if mode == KEEP_EXECUTABLE else mode)
+        if mode == KEEP_EXECUTABLE and source.get("src") is None:
             raise InputError(f"mode: {mode!r} is invalid for content; expected four octal digits such as '0600'")
         if (source.get("src") is None) == (source.get("content") is None):
             raise InputError(f"sources: {source.get('dest')!r} is invalid; expected either src or content")
@@ -64,14 +64,17 @@ def collect(sources, file_mode):
         for name, path, sha256 in _files(source):
             found[checked_name(name)] = {
                 "sha256": sha256 or _readable_sha256(path),
-                "mode": "%04o" % (os.stat(path).st_mode & 0o777) if mode == PRESERVE else mode,
+                "mode": _kept_mode(path, file_mode) if mode == KEEP_EXECUTABLE else mode,
                 "src": path,
             }
     return found
 
 
 def _files(source):
-    """Return [(path relative to the directory, path on the controller, SHA-256 or None)] of a source, sorted."""
+    """Return [(path relative to the directory, path on the controller, SHA-256 or None)] of a source, sorted.
+
+    Links are followed, as Ansible does it in an inventory. Raises InputError for one to a directory that contains it.
+    """
     top = os.path.abspath(os.path.expanduser(source["src"]))
     dest = source.get("dest") or ""
     if source.get("checksums") is not None:
@@ -83,7 +86,8 @@ def _files(source):
         return [(dest or os.path.basename(top), top, None)]
     exclude = source.get("exclude") or ()
     found = []
-    for folder, folders, names in os.walk(top):
+    for folder, folders, names in os.walk(top, followlinks=True):
+        _check_no_loop(top, folder)
         folders[:] = sorted(name for name in folders if source.get("recurse", True) and not _matches(name, exclude))
         below = os.path.relpath(folder, top)
         for name in sorted(names):
@@ -93,6 +97,17 @@ def _files(source):
     return found
 
 
+def _check_no_loop(top, folder):
+    parent = folder
+    while parent != top:
+        parent = os.path.dirname(parent)
+        if os.path.samefile(parent, folder):
+            raise InputError(
+                f"{folder} on the controller leads back to {parent}, which contains it; expected a tree of files. Remove "
+                "the symbolic link."
+            )
+
+
 def _matches(name, patterns):
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
@@ -100,6 +115,12 @@ def _matches(name, patterns):
 def _checked_mode(mode):
     if not (len(mode) == 4 and mode[0] == "0" and set(mode) <= set("01234567")):
         raise InputError(f"mode: {mode!r} is invalid; expected four octal digits such as '0600'")
+
+
+def _kept_mode(path, file_mode):
+    """Return file_mode; if the owner may execute the file, with execution for all that may read."""
+    bits = int(file_mode, 8)
+    return "%04o" % (bits | (bits & 0o444) >> 2 if os.stat(path).st_mode & stat.S_IXUSR else bits)
 
 
 def _readable_sha256(path):

@@ -126,7 +126,7 @@ def _post_policy(options: Dict[str, Any], prefix: str, seconds: int) -> Dict[str
                 signature_version="s3v4", s3={"addressing_style": "path" if options["endpoint"] else "auto"}
             ),
         )
-        return client.generate_presigned_post(
+        post = client.generate_presigned_post(
             options["bucket"],
             prefix + _FILENAME,
             Conditions=[["content-length-range", 1, LARGEST_BYTES]],
@@ -137,3 +137,10 @@ def _post_policy(options: Dict[str, Any], prefix: str, seconds: int) -> Dict[str
             f"glidein_log_s3: botocore cannot sign the form: {error}. Set access_key and secret_key, or give the "
             "controller credentials of AWS in another way that botocore reads."
         ) from error
+    if "x-amz-security-token" in post["fields"]:
+        raise InputError(
+            "glidein_log_s3: the controller's credentials of AWS are temporary (an instance's role, SSO or "
+            "AWS_SESSION_TOKEN); S3 would refuse the form when they expire, while glideins need it for "
+            f"{seconds} s. Set access_key and secret_key to those of a user that may write below the prefix."
+        )
+    return post

@@ -22,6 +22,8 @@ INVENTORY = 74
 TIME_LIMIT = 124
 # The status of timeout(1) if SIGKILL was necessary.
 _KILLED = 128 + signal.SIGKILL
+# Larger ones are of ansible-playbook, such as 250 for an unexpected exception.
+_LAST_OF_SIGNALS = 128 + 64
 
 _MAX_MESSAGE = 1000
 
@@ -85,7 +87,7 @@ class Run:
             return self.problem
         if status == TIME_LIMIT:
             return f"It ran longer than its time limit of {self.limit_s} s, and was ended."
-        if status > 128:
+        if 128 < status <= _LAST_OF_SIGNALS:
             return f"It was ended by signal {status - 128}."
         return f"ansible-playbook ended with status {status}." if status else ""
 
@@ -113,7 +115,7 @@ def metrics(controller: str, record: Dict[str, Any]) -> str:
     failed, updated = len(record["failed_hosts"]), int(not record["inventory"]["error"])
     found = (
         ("last_run_timestamp_seconds", "End of the last run", record["end_s"]),
-        ("last_success_timestamp_seconds", "End of the last run with exit status 0", record["last_success_s"]),
+        ("last_success_timestamp_seconds", "End of the last run with exit status 0", record["last_success_s"] or 0),
         ("run_duration_seconds", "Duration of the last run", record["seconds"]),
         ("exit_status", "Exit status of the last run", record["exit_status"]),
         ("failed_hosts", "Hosts that were unreachable, or had a failed task, in the last run", failed),

@@ -114,7 +114,7 @@ def payload_sources(files: Any, wrapper: Any, inventory_dir: Optional[str]) -> L
         elif not os.access(path, os.R_OK):
             problems.append(f"{variable}: {path} cannot be read on the controller")
         else:
-            sources.append({"src": path, "dest": f"{FILES}/{name}", "mode": "preserve", "exclude": []})
+            sources.append({"src": path, "dest": f"{FILES}/{name}", "mode": "keep_executable", "exclude": []})
         names.setdefault(name, path)
     if wrapper:
         path = _path(problems, "glidein_job_wrapper", wrapper, inventory_dir)

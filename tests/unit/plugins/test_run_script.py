@@ -205,6 +205,7 @@ def test_a_run_that_ends_before_the_callback_has_an_outcome_of_its_own(schedule)
     schedule.script("exit 250")
     assert schedule.run("cycle")[0] == 250
     assert (schedule.outcome()["exit_status"], schedule.outcome()["cycle"]) == (250, None)
+    assert schedule.outcome()["message"] == "ansible-playbook ended with status 250."
 
 
 def test_a_run_with_arguments_leaves_the_outcome_as_it_is(schedule):
@@ -396,15 +397,47 @@ def test_an_interrupted_update_is_repaired(schedule, repository, is_readable):
     assert lines[at + 1] == "hosts.yml" and "new.yml" not in lines
 
 
+@pytest.mark.parametrize("is_restored", [True, False])
+def test_a_checkout_that_fails_half_way_is_restored_or_not_used(schedule, repository, is_restored):
+    """git checkout writes one of two files and fails, as on a full disk; git reset then fails, too, or does not."""
+    assert schedule.run("cycle")[0] == 0
+    commit = repository.git("rev-parse", "HEAD")
+    repository.commit("two")
+    failing = "checkout*" if is_restored else "checkout*|*reset*"
+    (schedule.folder / "bin").mkdir()
+    write_program(
+        schedule.folder / "bin" / "git",
+        f"""#!/bin/sh
+case $* in
+checkout*) printf two >site/hosts.yml; printf new >site/new.yml ;;
+esac
+case $* in
+{failing}) echo 'No space left on device' >&2; exit 1 ;;
+esac
+exec {shutil.which("git")} "$@"
+""",
+    )
+    schedule.path = f"{schedule.folder}/bin:{schedule.path}"
+    schedule.script("echo ran; cat hosts.yml; ls")
+    status, output = schedule.run("cycle")
+    found = schedule.outcome()
+    assert status == found["exit_status"] == INVENTORY
+    assert ("ran\none\nhosts.yml\n" in output, "ran" in output) == (is_restored, is_restored)
+    assert found["inventory"]["commit"] == (commit if is_restored else None)
+    assert ("The last checkout was not restored: No space left on device" in found["message"]) != is_restored
+
+
 def test_the_metrics_are_in_the_text_format_of_prometheus():
     run = Run({"GLIDEIN_RUN_PLAYBOOK": "deploy", "GLIDEIN_RUN_START": "1000", "GLIDEIN_RUN_PROBLEM": "x"})
-    record = dict(run.record(4, 1012.5, [], None), last_success_s=900)
+    record = run.record(4, 1012.5, [], None)
     lines = run_outcome.metrics("glidein-controller", record).splitlines()
     assert lines[:3] == [
         "# HELP glidein_controller_last_run_timestamp_seconds End of the last run.",
         "# TYPE glidein_controller_last_run_timestamp_seconds gauge",
         'glidein_controller_last_run_timestamp_seconds{controller="glidein-controller",playbook="deploy"} 1012.5',
     ]
+    # Without any success, alerts on its age fire.
+    assert re.match(r"glidein_controller_last_success_timestamp_seconds\{.*\} 0$", lines[5])
     assert lines[-1].endswith(" 0")
     assert record["end"] == "1970-01-01T00:16:52Z"
 

@@ -37,16 +37,18 @@ def generator(secret: str) -> "pyotp.TOTP":
     return totp
 
 
-def wait_and_step(now: float, interval: int, last: Optional[int]) -> Tuple[float, int]:
+def wait_and_step(now: float, interval: int, last: Optional[int], path: str) -> Tuple[float, int]:
     """Return (seconds to wait, step) of the first unused time step whose code can arrive in time.
 
-    now: epoch seconds; last: the step whose code was used last, or None. Raises GlideinError.
+    now: epoch seconds; last: the step whose code was used last, or None; path: the file that has it. Raises
+    GlideinError.
     """
     step = int((now + _MARGIN_S) // interval)
     if last is not None and last >= step:
         if last - step >= _AHEAD_MOST:
             raise GlideinError(
-                f"the last code was for a time {(last - step) * interval} s in the future; correct this host's clock"
+                f"the last code was for a time {(last - step) * interval} s in the future, according to {path}. Correct "
+                "this host's clock. If it is right now and was ahead then, remove the file."
             )
         step = last + 1
     return max(0.0, step * interval - now), step
@@ -62,11 +64,12 @@ def code(
     """
     totp = generator(secret)
     name = hashlib.sha256(b"glidein.ops totp\0" + totp.secret.encode()).hexdigest()[:16]
-    descriptor = os.open(os.path.join(directory, f"{name}.totp"), os.O_RDWR | os.O_CREAT, 0o600)
+    path = os.path.join(directory, f"{name}.totp")
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "r+") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         stored = handle.read().strip()
-        delay, step = wait_and_step(clock(), totp.interval, int(stored) if stored.isdigit() else None)
+        delay, step = wait_and_step(clock(), totp.interval, int(stored) if stored.isdigit() else None, path)
         sleep(delay)
         # Stored before the code is sent: a login that fails half-way may have used it, too.
         handle.seek(0)

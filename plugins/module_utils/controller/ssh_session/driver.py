@@ -137,13 +137,15 @@ def _converse(
                 before, shown = printable(text[shown:]).strip(), len(text)
                 asked = time.monotonic()
                 try:
-                    reply = answer(prompt, conversation.decide(prompt), before)
+                    rule = conversation.decide(prompt)
+                    reply = answer(prompt, rule, before)
                 except BaseException:
                     # Before the helper sees the closed socket.
                     _stop(process)
                     raise
                 # The time that a person takes for an answer does not count.
                 deadline += time.monotonic() - asked
+                conversation.record(prompt, rule)
                 # The helper may have ended meanwhile; the loop then sees that ssh has ended.
                 with contextlib.suppress(OSError):
                     channel.sendall(json.dumps({"answer": reply}).encode() + b"\n")

@@ -128,8 +128,12 @@ class Conversation:
         # After PAM's conversation has failed, ssh tries the method "password" with the same password.
         if rule is None or (rule.is_stored and given and prompt.is_of_password_method):
             raise LoginError(f"{prompt} was asked again: the stored answer was not accepted", refused=True)
-        self.answered.append((prompt.target, rule))
         return rule
+
+    def record(self, prompt: Prompt, rule: Rule) -> None:
+        """Record that the answer of a rule is sent for a prompt."""
+        if not prompt.is_host_key:
+            self.answered.append((prompt.target, rule))
 
     @property
     def has_answered(self) -> bool:

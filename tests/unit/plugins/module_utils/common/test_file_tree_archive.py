@@ -57,6 +57,19 @@ def test_a_directory_is_collected_without_hidden_and_compiled_files(folder):
     assert sorted(collect([source(folder, recurse=False)], "0600")) == ["a"]
 
 
+def test_links_to_directories_are_followed_and_those_that_lead_back_are_refused(folder, tmp_path):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "c").write_text("C\n")
+    (folder / "linked").symlink_to("../shared")
+    (folder / "lib" / "again").symlink_to("../linked")
+    found = collect([source(folder)], "0600")
+    assert sorted(found) == ["a", "lib/again/c", "lib/b", "linked/c"]
+    assert archive(found).getvalue().count(b"C\n") == 2
+    (tmp_path / "shared" / "loop").symlink_to(folder / "lib")
+    with pytest.raises(InputError, match="lib/again/loop on the controller leads back to .*/lib, which contains it"):
+        collect([source(folder)], "0600")
+
+
 def test_a_later_source_takes_the_place_of_an_earlier_one(folder):
     files = collect([source(folder), source(content="own\n", dest="lib/b", mode="0700")], "0600")
     assert files["lib/b"]["content"] == b"own\n"
@@ -90,6 +103,12 @@ def test_equal_files_make_equal_archives_and_versions(folder):
     after = collect([source(folder)], "0600")
     assert archive(before).getvalue() == archive(after).getvalue()
     assert version_of(manifest_of(before), "k") == version_of(manifest_of(after), "k")
+
+
+def test_a_file_that_its_owner_may_execute_stays_executable_for_those_who_may_read_it(folder):
+    (folder / "a").chmod(0o700)
+    files = collect([source(folder, mode="keep_executable")], "0640")
+    assert {name: item["mode"] for name, item in files.items()} == {"a": "0750", "lib/b": "0640"}
 
 
 def test_content_mode_name_and_key_make_another_version(folder):

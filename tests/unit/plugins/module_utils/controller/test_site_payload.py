@@ -27,7 +27,7 @@ def manifest(found):
     return manifest_of(collect(found, "0600"))
 
 
-def test_files_keep_their_modes_below_files(tmp_path):
+def test_files_below_files_are_private_and_stay_executable(tmp_path):
     (tmp_path / "tools" / ".hidden").mkdir(parents=True)
     made(tmp_path / "tools" / "run", mode=0o755)
     made(tmp_path / "tools" / ".hidden" / "a", mode=0o400)
@@ -35,17 +35,17 @@ def test_files_keep_their_modes_below_files(tmp_path):
         [made(tmp_path / "data"), "tools"], made(tmp_path / "w", "#!/bin/sh\n", 0o755), str(tmp_path)
     )
     assert {name: item["mode"] for name, item in manifest(found).items()} == {
-        "files/data": "0644",
-        "files/tools/.hidden/a": "0400",
-        "files/tools/run": "0755",
+        "files/data": "0600",
+        "files/tools/.hidden/a": "0600",
+        "files/tools/run": "0700",
         "job_wrapper": "0700",
     }
 
 
-def test_another_content_or_mode_makes_another_version(tmp_path):
+def test_another_content_or_execution_makes_another_version_and_the_umask_of_a_copy_does_not(tmp_path):
     path = tmp_path / "data"
     versions = set()
-    for text, mode in (("a", 0o644), ("b", 0o644), ("b", 0o600)):
+    for text, mode in (("a", 0o644), ("b", 0o644), ("b", 0o600), ("b", 0o755), ("b", 0o700)):
         versions.add(version_of(manifest(payload_sources([made(path, text, mode)], "", "")), ""))
     assert len(versions) == 3
 

@@ -166,7 +166,7 @@ code=$("$SSH_ASKPASS" '(pilot@login) Verification code: ')
 def log_in(tmp_path):
     """Return a function that logs in with a stand-in for ssh; it returns the person's prompts: [(text, before)]."""
 
-    def run(script, rules=(), typed=None, timeout_s=600, think=None):
+    def run(script, rules=(), typed=None, timeout_s=600, think=None, conversation=None):
         ssh = tmp_path / "ssh"
         write_program(ssh, script)
         asked, notices = [], []
@@ -186,7 +186,8 @@ def log_in(tmp_path):
             return typed
 
         try:
-            driver.log_in([str(ssh)], Conversation(list(rules)), answer, notice, str(tmp_path), timeout_s)
+            talk = conversation or Conversation(list(rules))
+            driver.log_in([str(ssh)], talk, answer, notice, str(tmp_path), timeout_s)
         finally:
             assert not [path for path in tmp_path.iterdir() if path.name.startswith("ask-")]
         return asked + notices
@@ -217,11 +218,13 @@ def test_a_refused_key_is_not_a_refused_answer(log_in):
     assert not raised.value.refused
 
 
-def test_nothing_is_sent_when_there_is_no_answer(log_in, tmp_path):
+def test_nothing_is_sent_or_counts_as_sent_when_there_is_no_answer(log_in, tmp_path):
     # The site would take an empty answer for a wrong one.
     script = '#!/bin/sh\nanswer=$("$SSH_ASKPASS" "Colour: ")\necho "sent: $answer" > "$0.sent"\n'
+    conversation = Conversation([])
     with pytest.raises(LoginError, match="Colour:: nobody is here"):
-        log_in(script)
+        log_in(script, conversation=conversation)
+    assert not conversation.has_answered
     time.sleep(0.3)
     assert not (tmp_path / "ssh.sent").exists()
 

@@ -77,6 +77,7 @@ def test_each_prompt_gets_the_answer_of_its_first_unused_rule(options, talk):
         found = conversation.decide(prompt)
         secret = {"ask": "", "totp": SEED, "secret": "right horse"}[expected]
         assert (found.answer, found.secret, found.hidden) == (expected, secret, True)
+        conversation.record(prompt, found)
     assert conversation.has_answered
     assert conversation.gave_stored == any(expected in ("totp", "secret") for _prompt, expected in talk)
 
@@ -87,6 +88,7 @@ def test_a_host_key_is_confirmed_by_a_person_regardless_of_rules(text):
     for _again in range(2):
         decision = talk.decide(Prompt(text))
         assert (decision.answer, decision.hidden) == ("ask", False)
+        talk.record(Prompt(text), decision)
     assert not talk.has_answered
     # A site cannot imitate this prompt.
     assert Conversation([]).decide(Prompt("(pilot@login) " + text)).hidden
