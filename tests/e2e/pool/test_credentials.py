@@ -182,13 +182,16 @@ def rotated_under_a_running_job(alice, cm, slurm, cluster, inventory, kept_at):
     assert slurm.check_output(f"tar -xzOf {tarball} --wildcards '*etc/pool_password' | base64 -w0") == after
 
 
-def test_an_existing_pool_password_is_copied(cm):
+def test_an_existing_pool_password_is_copied_and_a_given_one_stored_as_htcondor_stores_it(cm):
     own, kept = "/etc/condor/own_password", "/etc/condor/glidein/pool_password"
     allowed = ("-l", "cm", "--tags", "pool", "-e", "glidein_credential=pool_password")
     cm.check_output(f"condor_store_cred add -c -f {own} -p the-pool-has-had-it-for-years")
     try:
         assert playbook("deploy", *allowed, "-e", f"central_manager_pool_password_from={own}").rc == 0
         cm.check_output(f"cmp {own} {kept}")
+        for password, is_the_same in (("another", False), ("the-pool-has-had-it-for-years", True)):
+            assert playbook("deploy", *allowed, "-e", f"central_manager_pool_password={password}").rc == 0
+            assert (cm.run(f"cmp {own} {kept}").rc == 0) == is_the_same
         signing_key = cm.check_output("condor_config_val SEC_TOKEN_POOL_SIGNING_KEY_FILE")
         refused = playbook("deploy", *allowed, "-e", f"central_manager_pool_password_from={signing_key}")
         assert refused.rc != 0

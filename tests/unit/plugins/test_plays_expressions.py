@@ -123,6 +123,16 @@ def test_settings_that_are_not_text_reach_the_check_of_the_demand_server(state):
     assert templar.template(trusted("{{ __demand_server_driver }}")) == []
 
 
+def test_identities_that_an_earlier_run_has_denied_are_not_those_of_the_pool():
+    # The inventory has no gateway any more.
+    denied = "mallory@*, glidein-*@* gateway-*@* condor_pool@* condor@password"
+    condor = {"config": {"DENY_DAEMON": denied}}
+    variables = {"__central_manager_condor": condor, "__central_manager_gateway_identities": []}
+    text = (ROOT / "roles/central_manager/vars/main.yml").read_text(encoding="utf-8")
+    templar = Templar(loader=DataLoader(), variables=trusted({**yaml.safe_load(text), **variables}))
+    assert templar.template(trusted("{{ __central_manager_denied_before }}")) == "mallory@*"
+
+
 @pytest.mark.parametrize("is_by_ssh", [False, True])
 def test_only_a_gateway_with_a_schedd_needs_the_collector(is_by_ssh):
     task = dict(TASKS)["roles/gateway/tasks/present.yml: Assert that the gateway's variables are valid"]
