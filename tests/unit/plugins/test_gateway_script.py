@@ -189,14 +189,6 @@ def test_the_daemons_get_a_clean_environment(gateway):
     }
 
 
-def test_a_restart_runs_another_process(gateway):
-    gateway("keep")
-    wait(gateway.masters)
-    before = gateway.masters()
-    gateway("restart")
-    wait(lambda: gateway.masters() and not set(gateway.masters()) & set(before))
-
-
 def test_the_end_of_a_gateway_leaves_another_one_of_the_user_as_it_is(gateway):
     other = Gateway(gateway.home, "other")
     other.unpack("one")

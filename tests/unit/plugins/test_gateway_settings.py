@@ -40,33 +40,26 @@ def find(tmp_path):
     return found
 
 
-def test_a_login_node_without_a_batch_system_has_no_settings(find):
-    assert find({}) == []
-
-
-def test_slurm_is_where_its_commands_are(find):
-    assert find({"sbatch": ""}) == ["slurm_binpath=/opt"]
+OF_PBS = ["pbs_binpath=/opt"]
+OF_HTCONDOR = ["condor_binpath=/opt"]
 
 
 @pytest.mark.parametrize(
-    ("version", "more"), [("pbs_version = 23.06.06", ["pbs_pro=yes"]), ("Version: 6.1.3", []), ("usage: qstat", [])]
+    ("commands", "environment", "settings"),
+    [
+        ({}, {}, []),
+        ({"sbatch": ""}, {}, ["slurm_binpath=/opt"]),
+        ({"qsub": "", "qstat": "pbs_version = 23.06.06"}, {}, [*OF_PBS, "pbs_pro=yes"]),
+        *(({"qsub": "", "qstat": version}, {}, OF_PBS) for version in ("Version: 6.1.3", "usage: qstat")),
+        ({"qsub": "", "qstat": "usage"}, {"SGE_ROOT": "/sge"}, ["sge_rootpath=/sge", "sge_cellname=default"]),
+        (
+            {"bsub": ""},
+            {"LSF_ENVDIR": "/lsf/conf"},
+            ["lsf_binpath=/opt", "lsf_confpath=/lsf/conf", "lsf_nologaccess=yes"],
+        ),
+        ({"condor_submit": ""}, {}, [*OF_HTCONDOR, "export CONDOR_CONFIG=/etc/condor/condor_config"]),
+        ({"condor_submit": ""}, {"CONDOR_CONFIG": "/site"}, [*OF_HTCONDOR, "export CONDOR_CONFIG=/site"]),
+    ],
 )
-def test_pbs_professional_is_distinguished_from_torque(find, version, more):
-    assert find({"qsub": "", "qstat": version}) == ["pbs_binpath=/opt", *more]
-
-
-def test_grid_engine_has_a_root_and_a_cell(find):
-    commands = {"qsub": "", "qstat": "usage"}
-    assert find(commands, SGE_ROOT="/sge") == ["sge_rootpath=/sge", "sge_cellname=default"]
-
-
-def test_lsf_has_the_directory_of_its_configuration(find):
-    settings = ["lsf_binpath=/opt", "lsf_confpath=/lsf/conf", "lsf_nologaccess=yes"]
-    assert find({"bsub": ""}, LSF_ENVDIR="/lsf/conf") == settings
-
-
-@pytest.mark.parametrize(
-    ("environment", "path"), [({}, "/etc/condor/condor_config"), ({"CONDOR_CONFIG": "/site"}, "/site")]
-)
-def test_htcondor_has_the_configuration_of_the_site(find, environment, path):
-    assert find({"condor_submit": ""}, **environment) == ["condor_binpath=/opt", f"export CONDOR_CONFIG={path}"]
+def test_the_settings_are_those_of_the_batch_system_that_is_found(find, commands, environment, settings):
+    assert find(commands, **environment) == settings

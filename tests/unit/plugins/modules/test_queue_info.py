@@ -3,7 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from ansible_collections.glidein.ops.plugins.module_utils.common.names import job_name
 from ansible_collections.glidein.ops.plugins.modules import queue_info
-from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, run_module, site_options, token
+from ansible_collections.glidein.ops.tests.unit.support.builders import (
+    NOW,
+    make_site_home,
+    run_module,
+    site_options,
+    token,
+)
 
 
 def run(tmp_path, **changes):
@@ -25,10 +31,8 @@ def test_the_queue_is_counted_even_where_nothing_is_deployed(slurm, tmp_path):
 
 def test_only_the_expiry_time_of_the_token_is_returned(slurm, tmp_path):
     assert run(tmp_path)["queue"]["credential_expires"] is None
-    credential = tmp_path / "home" / "lab" / "credential"
-    credential.parent.mkdir(parents=True)
     text = token(exp=NOW, sub="glidein-secret@pool")
-    credential.write_text(text)
+    (make_site_home(tmp_path / "home") / "lab" / "credential").write_text(text)
     result = run(tmp_path)
     assert result["queue"]["credential_expires"] == NOW
     assert "glidein-secret" not in str(result)
@@ -38,11 +42,7 @@ def test_only_the_expiry_time_of_the_token_is_returned(slurm, tmp_path):
 def test_the_content_of_the_directory_is_returned(slurm, tmp_path):
     absent = {"deployed": False, "credential": False, "newest_output": None, "oldest_log": None}
     assert run(tmp_path)["queue"]["files"] == absent
-    version = tmp_path / "home" / "lab" / "0123456789ab"
-    version.mkdir(parents=True)
-    (version / "glidein.sh").write_text("")
-    (version.parent / "current").symlink_to(version.name)
-    (version.parent / "credential").write_text("")
+    make_site_home(tmp_path / "home")
     assert run(tmp_path)["queue"]["files"] == dict(absent, deployed=True, credential=True)
 
 

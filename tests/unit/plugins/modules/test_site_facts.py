@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import no_facts
-from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner
-from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandTimeoutError
 from ansible_collections.glidein.ops.plugins.modules import site_facts
 from ansible_collections.glidein.ops.tests.unit.support.builders import run_module
 from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
@@ -97,20 +95,6 @@ def test_a_command_that_is_refused(login_node):
     assert "exit status 1: sacctmgr: error: You do not have permission" in found["gaps"][0]["error"]
     assert found["accounts"] == []
     assert next(queue for queue in found["queues"] if queue["name"] == "cpu")["problems"] == []
-
-
-def test_a_daemon_that_does_not_respond_leaves_what_others_know(login_node, monkeypatch):
-    run = Runner.run
-
-    def answer(runner, argv, *arguments):
-        if argv[0] in ("scontrol", "sinfo"):
-            raise CommandTimeoutError(f"{argv[0]} gave no answer", argv)
-        return run(runner, argv, *arguments)
-
-    monkeypatch.setattr(Runner, "run", answer)
-    found = facts()
-    assert [gap["what"] for gap in found["gaps"]] == ["limits", "queues", "nodes"]
-    assert found["accounts"]
 
 
 def test_a_site_without_a_batch_system(login_node, monkeypatch):

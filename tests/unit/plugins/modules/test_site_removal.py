@@ -83,21 +83,16 @@ def test_running_glideins_are_cancelled_on_request(run, slurm, site_home):
     assert slurm.jobs() == [] and not site_home.exists()
 
 
-def test_check_mode_cancels_and_removes_nothing(run, slurm, site_home):
-    slurm.add("1", CORE)
-    result = run(check=True)
-    assert result["changed"] and result["cancelled"] == ["1"]
-    assert len(slurm.jobs()) == 1 and (site_home / "lab" / "credential").exists()
-
-
 @pytest.mark.parametrize("check", [True, False])
-def test_the_diff_shows_the_directory_and_the_glideins(run, slurm, site_home, check):
+def test_the_diff_shows_the_directory_and_the_glideins_that_check_mode_leaves(run, slurm, site_home, check):
     slurm.add("1", CORE)
     slurm.add("2", OTHER)
-    diff = run(check=check)["diff"]
-    assert diff["before_header"] == str(site_home / "lab")
-    assert diff["before"] == "directory with payload, credential and logs\nglidein 1: queued\n"
-    assert diff["after"] == ""
+    result = run(check=check)
+    assert result["changed"] and result["cancelled"] == ["1"]
+    assert (len(slurm.jobs()), (site_home / "lab" / "credential").exists()) == ((2, True) if check else (1, False))
+    assert result["diff"]["before_header"] == str(site_home / "lab")
+    assert result["diff"]["before"] == "directory with payload, credential and logs\nglidein 1: queued\n"
+    assert result["diff"]["after"] == ""
     if not check:
         assert run()["diff"]["before"] == ""
 

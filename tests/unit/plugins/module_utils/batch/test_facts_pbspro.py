@@ -26,6 +26,7 @@ ROUTED = "from_route_only=True: its jobs come through the route queue route"
 CLOSED = ["enabled=False: it takes no jobs", "started=False: it starts no jobs"]
 DESTINATIONS = "route_destinations=secret,closed@pbs,other@elsewhere"
 OF_SERVER = replaced("(    server_state = )", r"    acl_user_enable = True\n    acl_users = alice\n\1", "-Bf")
+OF_LONG, OF_PHYSICS = (1, 1, 32, 65536, None, 2, "a100", []), (1, 0, 128, 262144, None, 0, None, [])
 # (queue, change, user, {key: value})
 QUEUES = [
     (
@@ -101,6 +102,19 @@ QUEUES = [
         {"problems": [ROUTED, "nodes: it has none (pbsnodes -a)"]},
     ),
     ("gpuq", refused("pbsnodes"), None, {"walltime_s": 48 * 3600, "nodes": []}),
+    # default_chunk.Qlist = long; the node pbs has Qlist = workq,short,long.
+    ("long", unchanged, None, {"nodes": [OF_LONG]}),
+    ("route", unchanged, None, {"nodes": [OF_LONG]}),
+    ("physicsq", unchanged, None, {"nodes": [OF_PHYSICS]}),
+    # workq has no Qlist, and has also the nodes of no queue.
+    ("workq", unchanged, None, {"nodes": [OF_PHYSICS, OF_LONG]}),
+    # The vnodes of a host are one node.
+    (
+        "gpuq",
+        replaced("resources_available.host = gpu02", "resources_available.host = gpu01"),
+        None,
+        {"nodes": [(1, 0, 128, 1030398, None, 8, "a100", [])]},
+    ),
     *(
         ("long", replaced("default_shared", sharing), None, {"whole_nodes": whole})
         for sharing, whole in (
@@ -117,24 +131,6 @@ QUEUES = [
 @pytest.mark.parametrize("name, change, user, expected", QUEUES, ids=[f"{case[0]}-{min(case[3])}" for case in QUEUES])
 def test_queues(name, change, user, expected):
     assert PBS.known(name, expected, change, user) == expected
-
-
-@pytest.mark.parametrize(
-    "name, change, sizes",
-    [
-        # default_chunk.Qlist = long; the node pbs has Qlist = workq,short,long
-        ("long", unchanged, [(1, 32, 2)]),
-        ("route", unchanged, [(1, 32, 2)]),
-        ("physicsq", unchanged, [(1, 128, 0)]),
-        # The vnodes of a host are one node.
-        ("gpuq", replaced("resources_available.host = gpu02", "resources_available.host = gpu01"), [(1, 128, 8)]),
-    ],
-)
-def test_nodes_of_a_queue(name, change, sizes):
-    groups = PBS.queue(name, change)["node_groups"]
-    assert [(group["nodes"], group["cpus"], group["gpus"]) for group in groups] == sizes
-    # Those in no queue.
-    assert sum(group["nodes"] for group in PBS.queue("workq")["node_groups"]) == 2
 
 
 def test_resources_with_names_as_values_are_features():

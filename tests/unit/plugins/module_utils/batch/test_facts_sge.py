@@ -50,6 +50,9 @@ PHYSICIST = replaced("glidein", "physics", "id")
 CHEMISTS = replaced("acl NONE\nxacl", "acl chemists\nxacl", "-sprj")
 PARALLEL = r"(qname +cpu.q\n(?:.*\n){9}qtype +).*"
 NOT_IN_LIST = "user_lists=physicists: glidein is in none of them"
+OF_LONG = [(2, 0, 16, 524288, None, 4, None, []), (1, 0, 32, 524288, None, 4, None, [])]
+OF_LONG += [(1, 1, 4, 24105, None, 2, "a100", [])]
+OF_CPU = (1, 1, 32, 24105, None, 2, "a100", [])
 # (queue, change, {key: value})
 QUEUES = [
     # The smaller of the hard and the soft limit: h_rt 168:00:00,[node03=24:00:00], s_rt 167:30:00
@@ -59,6 +62,11 @@ QUEUES = [
     ("long.q", both(HARD_ON_ONE_HOST, NO_SOFT_LIMIT), {"walltime_s": None}),
     ("long.q", unchanged, {"max_memory_per_cpu_mb": 8192}),  # h_vmem
     ("cpu.q", unchanged, {"max_memory_per_cpu_mb": None, "problems": [], "accounts": None}),
+    # GPUs are those of the host, not the free ones, and may be listed.
+    ("long.q", unchanged, {"nodes": OF_LONG}),
+    ("long.q", replaced("gpu=4", "gpu=4(0 1 2 3)", "-se"), {"nodes": OF_LONG}),
+    ("cpu.q", replaced(r"(name='gpu' dominance='hc'>)[0-9.]+", r"\g<1>0.000000", "qhost"), {"nodes": [OF_CPU]}),
+    ("cpu.q", refused("-se", "sge"), {"nodes": [(*OF_CPU[:5], None, *OF_CPU[6:])]}),
     # Environments that allot all slots on one host. mpi: $fill_up; smp: $pe_slots; six: 6, in no queue's list
     ("long.q", unchanged, {"parallel_environments": ["smp"]}),
     (
@@ -117,29 +125,8 @@ def test_limits_and_accounts_of_the_site():
     assert SGE.queue("closed.q", PHYSICIST)["problems"][0] == "xuser_lists=physicists: glidein is in physicists"
 
 
-def test_nodes_of_a_queue():
-    groups = SGE.queue("long.q")["node_groups"]
-    assert [(group["nodes"], group["usable_nodes"], group["cpus"], group["gpus"]) for group in groups] == [
-        (2, 0, 16, 4),
-        (1, 0, 32, 4),
-        (1, 1, 4, 2),
-    ]
-    assert groups[0]["memory_mb"] == 512 * 1024
-    assert groups[2]["gpu_type"] == "a100"
-
-
-def test_gpus_are_those_of_the_host_not_the_free_ones_and_may_be_listed():
-    none_free = replaced(r"(name='gpu' dominance='hc'>)[0-9.]+", r"\g<1>0.000000", "qhost")
-    assert [group["gpus"] for group in SGE.queue("cpu.q", none_free)["node_groups"]] == [2]
-    of_univa = replaced("gpu=4", "gpu=4(0 1 2 3)", "-se")
-    assert SGE.queue("long.q", of_univa)["node_groups"][0]["gpus"] == 4
-
-
-def test_gpus_of_a_host_that_could_not_be_read_are_unknown():
-    facts, gaps = SGE.read(refused("-se", "sge"))
-    queue = next(queue for queue in facts["queues"] if queue["name"] == "cpu.q")
-    assert queue["node_groups"][0]["gpus"] is None
-    assert [gap["what"] for gap in gaps] == ["GPUs of nodes"]
+def test_gpus_of_a_host_that_could_not_be_read_are_a_gap():
+    assert SGE.gaps(refused("-se", "sge")) == ["GPUs of nodes"]
 
 
 @pytest.mark.parametrize(

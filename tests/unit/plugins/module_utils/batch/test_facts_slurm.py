@@ -64,6 +64,23 @@ def lists(text):
     return replaced("(PartitionName=cpu .*?)AllowAccounts=ALL", rf"\1{text}")
 
 
+# From sacctmgr of the same system for two other users.
+USER_HEADER = "Def Acct|Cluster|Account|Partition|QOS|Def QOS|MaxJobs|MaxSubmit|MaxWall|MaxTRES|GrpJobs|GrpSubmit\n"
+MEMBER = "physics|campus|chemistry|gpu|normal|||||||\nphysics|campus|physics||normal|||||||\n"
+
+
+def associations(rows):
+    """Return a `change` that makes sacctmgr list these associations of the user."""
+
+    def change(argv, output):
+        return USER_HEADER + rows if "user" in argv else output
+
+    return change
+
+
+NO_JOBS = replaced(r"\|20\|50\|", "|20|0|")
+ONLY_GPU = replaced(r"\|physics(2025)?\|\|normal", r"|physics\1|gpu|normal", "sacctmgr")
+TWO_QOS = replaced(r"\|physics\|\|normal\|", "|physics||normal,premium|", "sacctmgr")
 NO_ACCOUNT = "pilot has no account on campus (sacctmgr show user withassoc)"
 # (site, queue, change, {key: value})
 QUEUES = [
@@ -182,6 +199,27 @@ QUEUES = [
         {"problems": ["DenyAccounts=physics,physics2025: all of the user's accounts"]},
     ),
     (SLURM, "cpu", replaced(r"\|campus\|", "|elsewhere|", "sacctmgr"), {"problems": [NO_ACCOUNT]}),
+    (SLURM, "cpu", associations(""), {"problems": [NO_ACCOUNT], "accounts": []}),
+    # An account that accepts no jobs does not count, nor does one for another partition.
+    (
+        SLURM,
+        "cpu",
+        NO_JOBS,
+        {
+            "accounts": [],
+            "problems": [
+                f"account {name}: MaxSubmitJobs=0 or GrpSubmitJobs=0: it accepts no jobs"
+                for name in ("physics", "physics2025")
+            ],
+        },
+    ),
+    (SLURM, "gpu", ONLY_GPU, {"accounts": ["physics"]}),
+    (SLURM, "cpu", ONLY_GPU, {"problems": ["the accounts of pilot are for other partitions"]}),
+    (SLURM, "gpu", associations(MEMBER), {"accounts": ["chemistry", "physics"]}),
+    (SLURM, "cpu", associations(MEMBER), {"accounts": ["physics"]}),
+    # A QOS that is not the user's default is requested.
+    (SLURM, "premium", TWO_QOS, {"qos": "premium", "problems": []}),
+    (SLURM, "cpu", TWO_QOS, {"qos": None}),
     # Cores and memory of the system are not for jobs: 4 cores with 2 threads each, and 8192 MiB. r001 is in a
     # reservation; half of the others are down.
     (RESERVED, "parallel", unchanged, {"nodes": [(40, 15, 120, 248808, None, 0, None, ["EGRESS", "cascade"])]}),
@@ -223,61 +261,13 @@ def test_a_partition_that_takes_jobs_from_some_login_nodes_only(monkeypatch):
     ]
 
 
-def test_an_account_of_which_no_job_is_accepted_does_not_count():
-    none = replaced(r"\|20\|50\|", "|20|0|")
-    assert SLURM.queue("cpu", none)["accounts"] == []
-    assert SLURM.queue("cpu", none)["problems"] == [
-        "account physics: MaxSubmitJobs=0 or GrpSubmitJobs=0: it accepts no jobs",
-        "account physics2025: MaxSubmitJobs=0 or GrpSubmitJobs=0: it accepts no jobs",
-    ]
-
-
-def test_an_account_for_another_partition():
-    only_gpu = replaced(r"\|physics(2025)?\|\|normal", r"|physics\1|gpu|normal", "sacctmgr")
-    assert SLURM.queue("gpu", only_gpu)["accounts"] == ["physics"]
-    assert SLURM.queue("cpu", only_gpu)["problems"] == ["the accounts of pilot are for other partitions"]
-
-
-# From sacctmgr of the same system for two other users.
-USER_HEADER = "Def Acct|Cluster|Account|Partition|QOS|Def QOS|MaxJobs|MaxSubmit|MaxWall|MaxTRES|GrpJobs|GrpSubmit\n"
-MEMBER = "physics|campus|chemistry|gpu|normal|||||||\nphysics|campus|physics||normal|||||||\n"
-
-
-def associations(rows):
-    """Return a `change` that makes sacctmgr list these associations of the user."""
-
-    def change(argv, output):
-        return USER_HEADER + rows if "user" in argv else output
-
-    return change
-
-
-def test_a_user_with_an_account_for_one_partition_only():
-    found = SLURM.facts(associations(MEMBER))
-    accounts = {each["name"]: each["accounts"] for each in found["queues"]}
-    assert (accounts["gpu"], accounts["cpu"]) == (["chemistry", "physics"], ["physics"])
-    assert [account["name"] for account in found["accounts"] if account["default"]] == ["physics"]
-    assert found["limits"]["max_queued"] is None
-
-
-def test_a_user_without_an_account():
-    found, gaps = SLURM.read(associations(""))
-    assert gaps == []
-    assert all(each["problems"] for each in found["queues"])
-    assert "pilot has no account on campus (sacctmgr show user withassoc)" in found["queues"][0]["problems"]
-    assert found["queues"][0]["accounts"] == []
-
-
-def test_a_limit_on_all_jobs_of_an_account():
+def test_limits_and_the_default_of_accounts():
     of_all = replaced(r"(?m)^campus\|physics\|\|\|$", "campus|physics||5|8", "sacctmgr")
     account = SLURM.facts(of_all)["accounts"][0]
     assert (account["max_queued"], account["max_running"]) == (8, 5)
-
-
-def test_a_qos_that_the_user_has_to_ask_for():
-    two = replaced(r"\|physics\|\|normal\|", "|physics||normal,premium|", "sacctmgr")
-    assert (SLURM.queue("premium", two)["qos"], SLURM.queue("premium", two)["problems"]) == ("premium", [])
-    assert SLURM.queue("cpu", two)["qos"] is None
+    found = SLURM.facts(associations(MEMBER))
+    assert [account["name"] for account in found["accounts"] if account["default"]] == ["physics"]
+    assert found["limits"]["max_queued"] is None
 
 
 def test_without_a_database_any_account_will_do():

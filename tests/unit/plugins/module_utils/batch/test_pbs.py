@@ -8,17 +8,10 @@ import fnmatch
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.commands import submission_of
 from ansible_collections.glidein.ops.tests.unit.support.fake_pbs import FakePbsPro, FakeTorque
 
 FAKES = {"pbspro": FakePbsPro, "torque": FakeTorque}
 both = pytest.mark.parametrize("kind", sorted(FAKES))
-
-
-def test_the_submission_of_a_task_is_its_array():
-    assert submission_of("4[3].pbshost") == "4[].pbshost"
-    assert submission_of("4[].pbshost") == "4[].pbshost"
-    assert submission_of("4.pbshost") == "4.pbshost"
 
 
 @both

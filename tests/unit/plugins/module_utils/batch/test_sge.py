@@ -79,12 +79,6 @@ def test_univa_prints_both_times_of_a_running_job():
     assert (job.submitted, job.started) == (SUBMITTED, 1795244000)
 
 
-def test_univa_has_more_ways_of_being_suspended():
-    for state in ("N", "P"):
-        (job,) = uge.parse_list(listing(record(state, times={"JAT_start_time": "1795243993250"})), "me")
-        assert (job.state, job.reason) == (SICK, f"state {state}")
-
-
 DOWN = answer("down", "qstat -xml -j").stdout
 
 

@@ -16,7 +16,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.central_manager.elf im
     read_elf,
     with_library_path,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.central_manager.htcondor_files import Item
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.tests.unit.support.elf import VERSION, elf
 
@@ -177,8 +176,3 @@ def test_a_missing_part_is_named(release, missing, message):
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     with pytest.raises(GlideinError, match=message):
         gf.upstream_gateway_items(release)
-
-
-def test_files_that_are_not_elf_stay_as_they_are():
-    items = {"libexec/x.sh": Item(b"#!/bin/sh\n", 0o755)}
-    assert gf.relocatable(items) == items

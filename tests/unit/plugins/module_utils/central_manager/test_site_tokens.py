@@ -3,97 +3,76 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of when a site's token is minted again and how it is stored."""
 
-import base64
-import json
-
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.central_manager import site_tokens as st
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
+from ansible_collections.glidein.ops.tests.unit.support import builders
 
 NOW = 1_800_000_000
 DAY = 86400
 WANTED = st.Wanted("glidein-a@pool", "pool", 30 * DAY, 15 * DAY, "key", 0, "glidein")
+OF_GATEWAY = WANTED._replace(identity="gateway-a@pool", kind="gateway")
+SCOPE = "condor:/ADVERTISE_MASTER condor:/ADVERTISE_STARTD"
 
 
 def token(**changes):
     """Return a token as HTCondor 23.9.6 makes it, minted a day ago for 30 days."""
-    claims = {
-        "exp": NOW + 29 * DAY,
-        "iat": NOW - DAY,
-        "iss": "pool",
-        "jti": "0123",
-        "scope": "condor:/ADVERTISE_MASTER condor:/ADVERTISE_STARTD",
-        "sub": "glidein-a@pool",
-    }
-    claims.update(changes)
-    parts = [json.dumps(part).encode() for part in ({"alg": "HS256", "kid": "POOL"}, claims)]
-    return ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in [*parts, b"signature"]) + "\n"
+    claims = {"exp": NOW + 29 * DAY, "iat": NOW - DAY, "scope": SCOPE, "sub": "glidein-a@pool"}
+    return builders.token(**{**claims, **changes})
 
 
-def test_good_token_is_kept():
-    assert st.renewal_reason(token(), "key", WANTED, NOW) is None
+def with_left(seconds):
+    """Return a token that expires after these seconds."""
+    return token(iat=NOW + seconds - 30 * DAY, exp=NOW + seconds)
 
 
 @pytest.mark.parametrize(
-    ("stored", "why"),
+    ("stored", "wanted", "why"),
     [
-        (None, "no token"),
-        ("", "no token that expires"),
-        ("a.b.c", "no token that expires"),
-        ("a.W10.c", "no token that expires"),
-        (token(exp=None), "no token that expires"),
-        (token(sub="glidein-b@pool"), "it is for glidein-b@pool"),
-        (token(iss="other"), "of other"),
-        (token(scope="condor:/ADVERTISE_STARTD"), "other scopes"),
-        (token(scope="condor:/ADVERTISE_MASTER condor:/ADVERTISE_STARTD condor:/ADMINISTRATOR"), "other scopes"),
-        (token(exp=NOW + 28 * DAY), "its lifetime is"),
+        (token(), WANTED, None),
+        (None, WANTED, "no token"),
+        *((text, WANTED, "the file has no token that expires") for text in ("", "a.b.c", "a.W10.c", token(exp=None))),
+        (token(sub="glidein-b@pool"), WANTED, "it is for glidein-b@pool of pool"),
+        (token(iss="other"), WANTED, "it is for glidein-a@pool of other"),
+        (token(scope="condor:/ADVERTISE_STARTD"), WANTED, "it has other scopes"),
+        (token(scope=f"{SCOPE} condor:/ADMINISTRATOR"), WANTED, "it has other scopes"),
+        # A gateway needs other scopes than a glidein.
+        (token(sub="gateway-a@pool"), OF_GATEWAY, "it has other scopes"),
+        (
+            token(sub="gateway-a@pool", scope="condor:/ADVERTISE_MASTER condor:/ADVERTISE_SCHEDD condor:/READ"),
+            OF_GATEWAY,
+            None,
+        ),
+        (token(exp=NOW + 28 * DAY), WANTED, f"its lifetime is {29 * DAY} s, not {30 * DAY} s"),
+        (with_left(15 * DAY), WANTED, None),
+        (with_left(15 * DAY - 1), WANTED, f"it expires in {15 * DAY - 1} s"),
+        (with_left(-5), WANTED, "it has expired"),
+        # Issued before or after its site was revoked.
+        (token(), WANTED._replace(revoked=NOW - DAY - 1), None),
+        *((token(), WANTED._replace(revoked=until), "it was revoked") for until in (NOW - DAY, NOW)),
     ],
 )
-def test_unfit_token_is_replaced(stored, why):
-    assert why in st.renewal_reason(stored, "key", WANTED, NOW)
-
-
-def test_a_gateway_needs_other_scopes_than_a_glidein():
-    scope = "condor:/ADVERTISE_MASTER condor:/ADVERTISE_SCHEDD condor:/READ"
-    wanted = WANTED._replace(kind="gateway", identity="gateway-a@pool")
-    assert st.renewal_reason(token(sub="gateway-a@pool", scope=scope), "key", wanted, NOW) is None
-    assert "other scopes" in st.renewal_reason(token(sub="gateway-a@pool"), "key", wanted, NOW)
-    argv = st.mint_command("gateway-a@pool", 60, kind="gateway")
-    assert [argv[i + 1] for i, word in enumerate(argv) if word == "-authz"] == [
-        "ADVERTISE_MASTER",
-        "ADVERTISE_SCHEDD",
-        "READ",
-    ]
-
-
-@pytest.mark.parametrize(("left", "renewed"), [(15 * DAY, False), (15 * DAY - 1, True), (-5, True)])
-def test_token_is_renewed_when_too_little_is_left(left, renewed):
-    stored = token(iat=NOW + left - 30 * DAY, exp=NOW + left)
-    assert (st.renewal_reason(stored, "key", WANTED, NOW) is not None) is renewed
-
-
-@pytest.mark.parametrize(("until", "renewed"), [(NOW - DAY - 1, False), (NOW - DAY, True), (NOW, True)])
-def test_token_that_was_issued_before_its_site_was_revoked_is_replaced(until, renewed):
-    assert (st.renewal_reason(token(), "key", WANTED._replace(revoked=until), NOW) is not None) is renewed
+def test_a_token_is_replaced_for_a_reason(stored, wanted, why):
+    assert st.renewal_reason(stored, "key", wanted, NOW) == why
 
 
 @pytest.mark.parametrize("key", ["older key", None])
 def test_token_of_another_signing_key_is_replaced(key):
-    assert "signing key has changed" in st.renewal_reason(token(), key, WANTED, NOW)
+    assert st.renewal_reason(token(), key, WANTED, NOW) == "the signing key has changed"
 
 
-def test_minting_names_identity_life_and_scopes_only():
-    assert st.mint_command("glidein-a@pool", 60) == [
-        "condor_token_create",
-        "-identity",
-        "glidein-a@pool",
-        "-lifetime",
-        "60",
-        "-authz",
-        "ADVERTISE_MASTER",
-        "-authz",
-        "ADVERTISE_STARTD",
-    ]
+@pytest.mark.parametrize(
+    ("changes", "scopes", "more"),
+    [
+        ({}, ["ADVERTISE_MASTER", "ADVERTISE_STARTD"], []),
+        ({"kind": "gateway"}, ["ADVERTISE_MASTER", "ADVERTISE_SCHEDD", "READ"], []),
+        ({"key_name": "glidein-ops-1"}, ["ADVERTISE_MASTER", "ADVERTISE_STARTD"], ["-key", "glidein-ops-1"]),
+    ],
+)
+def test_minting_names_identity_life_scopes_and_another_key_only(changes, scopes, more):
+    argv = ["condor_token_create", "-identity", "x@pool", "-lifetime", "60"]
+    argv += [word for scope in scopes for word in ("-authz", scope)]
+    assert st.mint_command("x@pool", 60, **changes) == argv + more
 
 
 def update(directory, sites, check=False, purge=True, replace=False):
@@ -155,10 +134,6 @@ def test_the_times_of_issue_are_reported(tokens):
     assert [store.issued(site) for site in ("a", "b", "c")] == [NOW - DAY, None, None]
     report = st.update_tokens(store, wanted, None, NOW, purge=False, check_mode=True)
     assert report["issued"] == {"a": NOW - DAY, "b": None}
-
-
-def test_another_key_is_named_when_a_token_is_minted():
-    assert st.mint_command("glidein-a@pool", 60, "glidein-ops-1")[-2:] == ["-key", "glidein-ops-1"]
 
 
 def test_the_diff_names_sites_and_reasons_and_no_token():

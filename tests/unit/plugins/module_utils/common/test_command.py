@@ -16,8 +16,18 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
 from ansible_collections.glidein.ops.tests.unit.support.hangs import hanging, shorten_limits
 
 
-def test_output_is_returned_as_text():
-    assert Runner({}).run([sys.executable, "-c", "print('a b')"]) == "a b\n"
+@pytest.mark.parametrize(
+    "code, arguments, printed",
+    [
+        ("print('a b')", [], "a b\n"),
+        # No shell reads the arguments.
+        ("import sys; print(sys.argv[1])", ["$(id); *"], "$(id); *\n"),
+        # Output that is not UTF-8 is still text.
+        ("import sys; sys.stdout.buffer.write(b'\\xff|')", [], "\ufffd|"),
+    ],
+)
+def test_output_is_returned_as_text(code, arguments, printed):
+    assert Runner({}).run([sys.executable, "-c", code, *arguments]) == printed
 
 
 def test_a_failure_carries_command_status_and_both_outputs():
@@ -86,14 +96,10 @@ def test_the_error_has_the_output_before_the_time_limit(tmp_path, monkeypatch):
     assert (raised.value.stdout, raised.value.stderr) == ("half\n", "why\n")
 
 
-def test_a_command_that_prints_a_little_for_ever_is_stopped_at_the_time_limit():
+@pytest.mark.parametrize("script", ["while :; do echo; sleep 0.1; done", "exec >&- 2>&-; sleep 50"])
+def test_a_command_that_prints_for_ever_or_closes_its_output_is_stopped_at_the_time_limit(script):
     with pytest.raises(CommandTimeoutError, match="no answer within 0.3 s"):
-        Runner({"PATH": os.environ["PATH"]}, timeout_s=0.3).run(["sh", "-c", "while :; do echo; sleep 0.1; done"])
-
-
-def test_a_command_that_closes_its_output_and_hangs_is_stopped():
-    with pytest.raises(CommandTimeoutError, match="no answer within 0.3 s"):
-        Runner({"PATH": os.environ["PATH"]}, timeout_s=0.3).run(["sh", "-c", "exec >&- 2>&-; sleep 50"])
+        Runner({"PATH": os.environ["PATH"]}, timeout_s=0.3).run(["sh", "-c", script])
 
 
 @pytest.mark.parametrize("where", ["", " >&2"])
@@ -138,16 +144,6 @@ def test_no_more_memory_is_taken_than_the_output_may_have():
     path = os.pathsep.join(entry for entry in sys.path if entry)
     printed = Runner(dict(os.environ, PYTHONPATH=path)).run([sys.executable, "-c", code])
     assert printed == "yes printed more than 256 MB and was sto\n"
-
-
-def test_arguments_are_never_read_by_a_shell():
-    argv = [sys.executable, "-c", "import sys; print(sys.argv[1])", "$(id); *"]
-    assert Runner({}).run(argv) == "$(id); *\n"
-
-
-def test_output_that_is_not_utf8_is_still_text():
-    argv = [sys.executable, "-c", "import sys; sys.stdout.buffer.write(b'\\xff|')"]
-    assert Runner({}).run(argv) == "\ufffd|"
 
 
 def test_settings_that_change_the_output_of_commands_are_removed():

@@ -1,17 +1,25 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of the operator's own HTCondor settings: accepted ones, and refused ones with the reason."""
+"""Tests of the operator's own HTCondor settings and ClassAd expressions: accepted ones, and refused ones."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.common.condor_settings import (
     check_condor_config,
     config_lines,
+    expression,
+    is_expression,
     refusal,
 )
+
+try:
+    import classad2
+except ImportError:
+    classad2 = None
 
 PAYLOAD = Path(__file__).parents[5] / "files" / "glidein" / "lib"
 
@@ -99,3 +107,38 @@ def test_other_settings_are_accepted(name):
 def test_an_invalid_setting_is_named(raw, error):
     (found,) = checked(raw)[1]
     assert error in found
+
+
+# -- ClassAd expressions -----------------------------------------------------------------------------------------------
+
+# HTCondor's library, which is not on login nodes, parses them.
+VALID = [
+    "MY.VO",
+    'VO isnt undefined && TARGET.Owner =?= "alice" || !(x =!= 5)',
+    "a ? b : c",
+    "max({RequestCpus, 4})",
+    ".x",
+]
+INVALID = ["", " ", "a b", "a ==", "(a", "a)", "f(a,)", '"a', '"a"b"', "a = b", "a; b", "a, b", "a # b", "10K"]
+
+
+@pytest.mark.skipif(classad2 is None, reason="needs the Python library htcondor")
+@pytest.mark.parametrize("text, valid", [*((text, True) for text in VALID), *((text, False) for text in INVALID)])
+def test_the_syntax_of_an_expression_is_checked(text, valid):
+    assert is_expression(text) is valid
+
+
+def test_without_the_library_the_syntax_is_not_checked(monkeypatch):
+    monkeypatch.setitem(sys.modules, "classad2", None)
+    assert is_expression("a ==")
+
+
+@pytest.mark.parametrize("value", ["$(LOG)", "$ENV(HOME)", "a\tb", 5, True, ["a"], "x" * 10001])
+def test_an_expression_has_no_macros_or_control_characters_and_is_text(value):
+    with pytest.raises(ValueError, match=r"expected a ClassAd expression without \$\(\.\.\.\), such as TARGET.x"):
+        expression("TARGET.x")(value)
+
+
+def test_an_expression_becomes_one_line():
+    assert expression("TARGET.x")(" a\n  && b\n") == "a   && b"
+    assert expression("TARGET.x")("") is None

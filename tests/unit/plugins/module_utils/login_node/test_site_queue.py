@@ -53,7 +53,7 @@ def test_every_state_is_counted_by_entry_and_shape():
     ]
 
 
-def test_the_smallest_shape_of_an_entry_is_the_first():
+def test_every_shape_is_counted_and_the_smallest_of_an_entry_is_the_first():
     # A probe takes the first one.
     shapes = {"whole": shape(cpus=32, memory_mb=64000), "gpu": shape(gpus=1), "large": shape(cpus=4), "small": shape()}
     several = site({"b": raw_entry(shapes=shapes), "a": raw_entry()})
@@ -61,6 +61,7 @@ def test_the_smallest_shape_of_an_entry_is_the_first():
     assert [(each["entry"], each["shape"]) for each in entries] == [
         ("b", "small"), ("b", "large"), ("b", "whole"), ("b", "gpu"), ("a", "core"),
     ]  # fmt: skip
+    assert {(each["queued"], each["oldest_queued_s"]) for each in entries} == {(0, None)}
 
 
 def test_glideins_in_an_unknown_state_are_present_and_named():
@@ -117,17 +118,6 @@ def test_of_a_site_with_very_many_those_of_the_largest_entries_are_not_named():
     assert [named["s0"], named["s1"]] == [None, None]
     assert sum(number or 0 for number in named.values()) <= MAX_NAMED_OF_SITE
     assert all(named["s" + str(number)] == MAX_NAMED - number for number in range(2, 7))
-
-
-def test_configured_pairs_without_jobs_are_zero():
-    two = site({"a": raw_entry(shapes={"x": shape(), "y": shape()}), "b": raw_entry()})
-    queue = queue_result(two, sort_jobs([], two, set()), "me", NOW, {}, None)
-    assert [(entry["entry"], entry["shape"], entry["queued"]) for entry in queue["entries"]] == [
-        ("a", "x", 0),
-        ("a", "y", 0),
-        ("b", "core", 0),
-    ]
-    assert queue["entries"][0]["oldest_queued_s"] is None
 
 
 @pytest.mark.parametrize(
