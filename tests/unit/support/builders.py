@@ -78,6 +78,11 @@ def supplied(entry="main", shape_name="core", registered=0, free=(), site_name="
     return dict(known, **more)
 
 
+def slots(count, **changes):
+    """Return the free slots of some glideins of 1 core, as `free` of a supply."""
+    return [dict({"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": count}, **changes)]
+
+
 def history(plans=(), **counts):
     """Return the server's history of an entry and shape. plans: [{"age_s": seconds ago, ...}], oldest first."""
     told = [dict({"as_of": NOW - plan["age_s"]}, **plan) for plan in plans]
