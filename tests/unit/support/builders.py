@@ -130,6 +130,26 @@ def planned_site(one=None, reading="empty", error=None):
     return {"site": one, "queue": reading, "error": error}
 
 
+def definition(name="lab", **changes):
+    """Return the definition of a site as sites_of_play returns it, with an empty queue."""
+    return dict(
+        {
+            "site": name,
+            "scheduler": "slurm",
+            "scheduler_options": {},
+            "entries": {"main": raw_entry()},
+            "limits": {},
+            "budget": {},
+            "eagerness": None,
+            "credential": "token",
+            "log_days": 14,
+            "queue": queue({("main", "core"): {}}, name),
+            "error": None,
+        },
+        **changes,
+    )
+
+
 def site_options(home, **changes):
     """Return options of a module for the site `lab` with Slurm, whose payload lies in `home`."""
     known = {"deployment": "glidein", "site": "lab", "scheduler": "slurm", "entries": {"main": raw_entry()}}
