@@ -78,6 +78,11 @@ def supplied(entry="main", shape_name="core", registered=0, free=(), site_name="
     return dict(known, **more)
 
 
+def slots(count, **changes):
+    """Return the free slots of some glideins of 1 core, as `free` of a supply."""
+    return [dict({"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": count}, **changes)]
+
+
 def history(plans=(), **counts):
     """Return the server's history of an entry and shape. plans: [{"age_s": seconds ago, ...}], oldest first."""
     told = [dict({"as_of": NOW - plan["age_s"]}, **plan) for plan in plans]
@@ -123,6 +128,26 @@ def planned_site(one=None, reading="empty", error=None):
         missing = queue({pair: pairs[pair] for pair in pairs if pair not in there})["entries"]
         reading = dict(reading, entries=reading["entries"] + missing)
     return {"site": one, "queue": reading, "error": error}
+
+
+def definition(name="lab", **changes):
+    """Return the definition of a site as sites_of_play returns it, with an empty queue."""
+    return dict(
+        {
+            "site": name,
+            "scheduler": "slurm",
+            "scheduler_options": {},
+            "entries": {"main": raw_entry()},
+            "limits": {},
+            "budget": {},
+            "eagerness": None,
+            "credential": "token",
+            "log_days": 14,
+            "queue": queue({("main", "core"): {}}, name),
+            "error": None,
+        },
+        **changes,
+    )
 
 
 def site_options(home, **changes):

@@ -16,8 +16,9 @@ from ansible_collections.glidein.ops.plugins.plugin_utils.site_action import (
     SiteActionModule,
     failure_message,
 )
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry
 
-UNDEFINED = "it refers to an undefined variable: "
+NO_JSON = "Module result deserialization failed: No start of json char found"
 VARIABLES = {"inventory_hostname": "login1", "glidein_scheduler": "slurm", "glidein_entries": {"main": {}}}
 
 
@@ -75,8 +76,7 @@ def test_the_form_for_uploads_lasts_for_the_wait_in_the_queue_and_the_walltime(m
     asked = []
     monkeypatch.setattr(glideins, "signed_form", lambda *given: asked.append(given) or "url x")
     bucket = {"bucket": "logs", "access_key": "lab", "secret_key": "lab-key"}
-    entry = {"walltime": "2h", "shapes": {"one": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}}}
-    action = action_of(GlideinsAction, {"site": "lab", "entries": {"main": entry}})
+    action = action_of(GlideinsAction, {"site": "lab", "entries": {"main": raw_entry(walltime="2h")}})
     assert action._signed_form(bucket, {"glidein_queue_wait": "1d"}) == "url x"
     assert asked[0][1:] == ("lab", 86400 + 7200)
 
@@ -152,7 +152,7 @@ def test_a_probe_that_failed_leaves_a_gap(probe):
 
 def test_a_probe_whose_options_cannot_be_read_leaves_a_gap():
     unreadable = dict(VARIABLES, glidein_environment="{{ missing }}")
-    reason = f"glidein_environment: {UNDEFINED}'missing' is undefined"
+    reason = "glidein_environment: it refers to an undefined variable: 'missing' is undefined"
     gap = {"changed": False, "nodes": {}, "msg": reason}
     assert action_of(NodeProbeAction, {"wait": 900}).run(None, unreadable) == gap
     failure = {"failed": True, "changed": False, "msg": reason}
@@ -188,21 +188,13 @@ def test_an_option_of_the_task_replaces_a_variable_that_is_not_even_read():
 
 
 @pytest.mark.parametrize(
-    "cls, variables, message",
-    [
-        (
-            QueueAction,
-            {"glidein_limits": "{{ missing }}"},
-            "glidein_limits: it refers to an undefined variable: 'missing' is undefined",
-        ),
-        (QueueAction, {"glidein_entries": None}, "glidein_entries: missing for login1; docs/variables.md describes it"),
-        (GlideinsAction, {}, "glidein_collector: missing for login1; docs/variables.md describes it"),
-    ],
+    "cls, variables, name",
+    [(QueueAction, {"glidein_entries": None}, "glidein_entries"), (GlideinsAction, {}, "glidein_collector")],
 )
-def test_a_variable_that_is_missing_or_cannot_be_read_is_named(cls, variables, message):
+def test_a_variable_that_is_missing_is_named(cls, variables, name):
     with pytest.raises(InputError) as error:
         options(cls, **variables)
-    assert str(error.value) == message
+    assert str(error.value) == f"{name}: missing for login1; docs/variables.md describes it"
 
 
 @pytest.mark.parametrize(
@@ -214,28 +206,20 @@ def test_a_variable_that_is_missing_or_cannot_be_read_is_named(cls, variables, m
         "ansible-core requires a minimum of Python version 3.8. Current version: 3.7.16 (default)",
     ],
 )
-@pytest.mark.parametrize(
-    "message",
-    [
-        "Module result deserialization failed: No start of json char found",
-        "MODULE FAILURE\nSee stdout/stderr for the exact error",
-    ],
-)
+@pytest.mark.parametrize("message", [NO_JSON, "MODULE FAILURE\nSee stdout/stderr for the exact error"])
 def test_a_login_node_with_an_old_python_is_reported_with_the_remedy(message, printed):
     failed = {"failed": True, "msg": message, "module_stdout": "", "module_stderr": printed}
     assert failure_message(failed).startswith("the Python of the login node is too old for ansible-core 2.")
     assert "ansible_python_interpreter" in failure_message(failed)
 
 
-def test_a_login_node_that_returns_no_result_is_quoted():
-    failed = {
-        "failed": True,
-        "msg": "Module result deserialization failed: No start of json char found",
-        "module_stdout": "Password expired",
-        "module_stderr": "",
-    }
-    assert failure_message(failed) == "the login node did not return a module's result: 'Password expired'"
-
-
-def test_any_other_failure_keeps_its_message():
-    assert failure_message({"failed": True, "msg": "Site lab: squeue failed"}) == "Site lab: squeue failed"
+@pytest.mark.parametrize(
+    "message, shown",
+    [
+        (NO_JSON, "the login node did not return a module's result: 'Password expired'"),
+        ("Site lab: squeue failed", "Site lab: squeue failed"),
+    ],
+)
+def test_a_login_node_that_returns_no_result_is_quoted_and_any_other_failure_keeps_its_message(message, shown):
+    failed = {"failed": True, "msg": message, "module_stdout": "Password expired", "module_stderr": ""}
+    assert failure_message(failed) == shown

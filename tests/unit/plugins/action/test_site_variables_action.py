@@ -42,13 +42,8 @@ def site(tmp_path):
     return Site(tmp_path)
 
 
-def test_a_new_file_is_written(site):
-    assert site.run(slurm_machine())["changed"]
-    assert "walltime: 48h" in site.path.read_text()
-
-
-def test_a_forced_proposal_replaces_the_file_and_keeps_a_copy(site):
-    site.run(facts(queue("old")))
+def test_a_file_is_written_and_a_forced_proposal_replaces_it_and_keeps_a_copy(site):
+    assert site.run(facts(queue("old")))["changed"]
     result = site.run(facts(queue("new")), force=True)
     assert result["changed"]
     assert "queue: new" in site.path.read_text()

@@ -4,6 +4,7 @@
 """Tests of the inventory plugin ce_collector, without its queries."""
 
 import pytest
+import yaml
 from ansible.errors import AnsibleParserError
 from ansible.inventory.data import InventoryData
 from ansible.parsing.dataloader import DataLoader
@@ -21,26 +22,9 @@ except ImportError:  # before ansible-core 2.19 all texts are templates
 
 
 NODE = {"Name": "node", "CPUs": 8, "Memory": 16000, "WholeNode": True}
-
-
-DEFAULTS = {
-    "timeout": 30,
-    "batch_systems": [],
-    "resources": [],
-    "resource_groups": [],
-    "min_cpus": 1,
-    "min_memory_mb": 1,
-    "min_walltime": "0s",
-    "walltime": "24h",
-    "disk_per_core_mb": 5000,
-    "show_warnings": True,
-    "cache": False,
-    "strict": False,
-    "compose": {},
-    "groups": {},
-    "keyed_groups": [],
-    "leading_separator": True,
-}
+# Options of Ansible's fragments are not set.
+OPTIONS = yaml.safe_load(ce_collector.DOCUMENTATION)["options"]
+DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
 
 
 class Catalogue:

@@ -13,6 +13,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway imp
     gateway_lines,
     gateway_tarball,
 )
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, shape
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
 
 NOW = 1795408000
@@ -151,16 +152,12 @@ def test_a_gateway_without_a_tarball_is_an_error(platforms, error):
 
 
 CATALOGUE_ENTRIES = {
-    "main": {
-        "queue": "cpu",
-        "walltime": "90s",
-        "limits": {"total": 7},
-        "shapes": {
-            "small": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000},
-            "large": {"cpus": 4, "memory_mb": 8000, "disk_mb": 1000, "gpus": 1, "whole_node": True},
-        },
-    },
-    "other": {"walltime": "1h", "shapes": {"one": {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}}},
+    "main": raw_entry(
+        walltime="90s",
+        limits={"total": 7},
+        shapes={"small": shape(), "large": shape(4, 8000, gpus=1, whole_node=True)},
+    ),
+    "other": raw_entry(queue=None, shapes={"one": shape(memory_mb=1000)}),
 }
 
 
@@ -168,7 +165,7 @@ def test_the_catalogue_of_a_gateway_has_the_largest_glidein_of_each_entry():
     assert gateway_catalogue(CATALOGUE_ENTRIES) == (
         '{ [ Name = "main"; CPUs = 4; Memory = 8000; MaxWallTime = 2; MaxPilots = 7; GPUs = 1; WholeNode = true; '
         'Transform = [ set_BatchQueue = "cpu" ] ], '
-        '[ Name = "other"; CPUs = 1; Memory = 1068; MaxWallTime = 60; MaxPilots = 100 ] }'
+        '[ Name = "other"; CPUs = 1; Memory = 1068; MaxWallTime = 120; MaxPilots = 100 ] }'
     )
     with pytest.raises(InputError, match="glidein_entries.main.walltime: missing"):
         gateway_catalogue({"main": dict(CATALOGUE_ENTRIES["main"], walltime=None)})

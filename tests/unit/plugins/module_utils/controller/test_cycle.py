@@ -9,7 +9,6 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle, demand_client
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import classad
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import GUARD
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.reconcile import decide
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import SiteJobs
@@ -22,9 +21,11 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     job,
     queue,
     raw_entry,
+    slots,
     supplied,
     supply,
 )
+from ansible_collections.glidein.ops.tests.unit.support.builders import definition as site
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import Unreadable
 
 TOKEN = "token-of-lab"  # noqa: S105
@@ -39,26 +40,6 @@ def now(monkeypatch):
 
 def variables(server=None, **more):
     return dict({"glidein_demand_url": server.url} if server else {}, **more)
-
-
-def site(name="lab", **changes):
-    """Return the definition of a site with an empty queue."""
-    return dict(
-        {
-            "site": name,
-            "scheduler": "slurm",
-            "scheduler_options": {},
-            "entries": {"main": raw_entry()},
-            "limits": {},
-            "budget": {},
-            "eagerness": None,
-            "credential": "token",
-            "log_days": 14,
-            "queue": queue({("main", "core"): {}}, name),
-            "error": None,
-        },
-        **changes,
-    )
 
 
 def sites(*given):
@@ -95,19 +76,6 @@ def sent_tokens(server):
 )
 def test_an_invalid_variable_of_the_plan_is_named_with_its_value_and_the_allowed_values(given, words):
     assert words in plan(site(), **given).error
-
-
-def test_without_variables_the_plan_has_its_defaults():
-    assert cycle.plan_settings({}) == (
-        {
-            "glidein_deployment": "glidein",
-            "glidein_allocation": "priority",
-            "glidein_order": ["gpus", "memory", "cpus", "disk"],
-            "glidein_deployment_limits": dict.fromkeys(("queued", "total", "per_cycle", "cores", "gpus")),
-            "glidein_guard": {"enabled": True, **GUARD},
-        },
-        [],
-    )
 
 
 def test_a_variable_that_cannot_be_read_is_named():
@@ -198,8 +166,7 @@ def test_a_site_with_a_mistake_does_not_stop_the_others():
         ("array", "glidein_entries.main.directives[0]"),
     ]
     # Its free slots take jobs all the same.
-    free = {"cpus": 1, "memory_mb": 1024, "disk_mb": 100, "gpus": 0, "count": 1}
-    known = supply(supplied(registered=1, free=[free], site_name="odd"))
+    known = supply(supplied(registered=1, free=slots(1), site_name="odd"))
     assert presents(plan(site(), odd, known=known)) == {"lab": 1}
 
 
@@ -227,10 +194,6 @@ def test_the_variables_of_the_deployment_change_the_plan():
     young = site(queue=queue({("main", "core"): {"queued": 2, "oldest_queued_s": 60}}))
     kept = [presents(plan(young, groups=[], glidein_guard={"cancel_delay": delay}))["lab"] for delay in (0, 30, 120)]
     assert kept == [0, 0, 2]
-
-
-def test_invalid_demand_is_a_failure():
-    assert "demand.groups[0].count: -2" in plan(site(), groups=[group(count=-2)]).error
 
 
 @pytest.mark.skipif(classad.classad2 is None, reason="needs the Python library htcondor")

@@ -34,6 +34,9 @@ ANALYSIS = {
     "counts": [{"machines": 1, "verdict": "are rejected by your job's requirements"}],
     "last_failure": "no match found",
 }
+STALE = (
+    "the demand is 5000 s old, at most 900 s are allowed: nothing is changed; check the demand server and both clocks"
+)
 HELD = {"reason": "A held job is not matched", "action": "Release it.", "blocks": True}
 
 
@@ -86,14 +89,19 @@ def test_a_job_whose_glidein_is_to_be_submitted_waits_for_the_next_cycle():
 
 
 @pytest.mark.parametrize(
-    "state, next_step",
+    "known, next_step",
     [
-        ("queued", "Wait: glideins are queued at lab/main/core. If they stay queued, look at its batch queue."),
-        ("running", "Wait: glideins at lab/main/core are starting."),
+        (
+            {"counts": {"queued": 1}},
+            "Wait: glideins are queued at lab/main/core. If they stay queued, look at its batch queue.",
+        ),
+        ({"counts": {"running": 1}}, "Wait: glideins at lab/main/core are starting."),
+        ({"sites": []}, "Add a site: no site of the inventory has an entry that could be read."),
+        ({"as_of": NOW - 5000}, f"Remove what stops the plan: {STALE}"),
     ],
 )
-def test_a_job_whose_glidein_has_no_slot_yet_waits_for_it(state, next_step):
-    assert explained(job(), group("a", 1), counts={state: 1})[1] == next_step
+def test_the_next_step_is_to_wait_for_a_glidein_or_to_remove_what_prevents_it(known, next_step):
+    assert explained(job(), group("a", 1), **known)[1] == next_step
 
 
 def test_a_job_that_fits_no_shape_gets_the_reason_of_each_entry():
@@ -205,15 +213,6 @@ def test_a_site_with_an_unknown_queue_is_reported():
 def test_without_demand_the_next_step_is_to_restore_the_server():
     step = next_step_of(job_explanation(job(), Demand(error="no answer"), Plan(), SKIPPED))
     assert step == "Restore the demand server, then try again: no answer"
-
-
-def test_without_sites_the_next_step_is_to_add_one():
-    assert explained(job(), group("a", 1), sites=[])[1].startswith("Add a site")
-
-
-def test_old_demand_is_the_next_step():
-    step = explained(job(), group("a", 1), as_of=NOW - 5000)[1]
-    assert step.startswith("Remove what stops the plan: the demand is 5000 s old")
 
 
 def test_with_job_leaves_a_counted_demand_as_it_is_and_adds_one_job_otherwise():

@@ -11,13 +11,13 @@ import sys
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller import log_form
+from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry
 
 OPTIONS = {"bucket": "logs", "endpoint": "https://s3.example.org:9000", "access_key": "lab", "secret_key": "lab-key"}
-SHAPE = {"cpus": 1, "memory_mb": 1000, "disk_mb": 1000}
 
 
 def entries(*walltimes):
-    return {f"e{number}": {"walltime": walltime, "shapes": {"one": SHAPE}} for number, walltime in enumerate(walltimes)}
+    return {f"e{number}": raw_entry(walltime=walltime) for number, walltime in enumerate(walltimes)}
 
 
 def form_of(**changes):

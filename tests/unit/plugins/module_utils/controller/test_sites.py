@@ -14,7 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.sites impor
     site_reports,
     sites_of_play,
 )
-from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, queue
+from ansible_collections.glidein.ops.tests.unit.support.builders import NOW, definition, queue, raw_entry, shape
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import (
     AnsibleVaultError,
     Encrypted,
@@ -51,32 +51,8 @@ def test_the_plan_accepts_a_definition():
         "away": host(cycle_queue=DOWN),
     }
     assert sites_of_play(hosts, ["h", "away"])[0] == {
-        "h": {
-            "site": "lab",
-            "scheduler": "slurm",
-            "scheduler_options": {},
-            "entries": {"main": {}},
-            "limits": {"total": 3},
-            "budget": {},
-            "eagerness": None,
-            "credential": "token",
-            "log_days": 14,
-            "queue": QUEUE,
-            "error": None,
-        },
-        "away": {
-            "site": "away",
-            "scheduler": "slurm",
-            "scheduler_options": {},
-            "entries": {},
-            "limits": {},
-            "budget": {},
-            "eagerness": None,
-            "credential": "token",
-            "log_days": 14,
-            "queue": None,
-            "error": "Connection timed out",
-        },
+        "h": definition("lab", entries={"main": {}}, limits={"total": 3}, queue=QUEUE),
+        "away": definition("away", entries={}, queue=None, error="Connection timed out"),
     }
 
 
@@ -90,11 +66,12 @@ def test_a_site_whose_name_cannot_be_read_has_that_of_its_host():
     assert [site["site"] for site in define({"h": Unreadable("glidein_site", host())})] == ["h"]
 
 
-def test_only_sites_with_a_token_have_one():
+def test_only_sites_with_a_valid_token_have_one():
     hosts = {
         "h": host(glidein_site="lab", glidein_demand_token=TOKEN),
         "none": host(),
         "odd": Unreadable(TOKEN_OF_A_SITE, host()),
+        "invalid": host(**{TOKEN_OF_A_SITE: "two words"}),
     }
     assert tokens_of(hosts) == {"lab": TOKEN}
 
@@ -125,16 +102,12 @@ ENCRYPTED = "the vault that holds it cannot be decrypted"
     "variables, error",
     [
         (token("two words"), f"glidein_demand_token: {INVALID}"),
-        (token("{{ nothing }}"), f"glidein_demand_token: {UNDEFINED}{{{{ nothing }}}}"),
         (token("broken\n"), f"glidein_demand_token: {INVALID}"),
         (token("   "), f"glidein_demand_token: {INVALID}"),
         (unreadable(TOKEN_OF_A_SITE), "glidein_demand_token: cannot be read (RuntimeError; not shown)"),
         (unreadable(TOKEN_OF_A_SITE, vault_error()), f"glidein_demand_token: {ENCRYPTED}: the vault "),
         (unreadable(TOKEN_OF_A_SITE, RuntimeError("'x' is undefined")), f"glidein_demand_token: {UNDEFINED}'x' is"),
-        (
-            unreadable(TOKEN_OF_A_SITE, RuntimeError("'dict object' has no attribute 'y'")),
-            f"glidein_demand_token: {UNDEFINED}",
-        ),
+        (unreadable(TOKEN_OF_A_SITE, RuntimeError(NO_ATTRIBUTE)), f"glidein_demand_token: {UNDEFINED}{NO_ATTRIBUTE}"),
         (unreadable("glidein_entries"), "glidein_entries: glidein_entries: 'nothing' is undefined"),
         (unreadable("glidein_entries", RuntimeError("'x' is undefined")), f"glidein_entries: {UNDEFINED}'x' is"),
         (unreadable("glidein_entries", vault_error()), f"glidein_entries: {ENCRYPTED}"),
@@ -158,10 +131,6 @@ def test_a_site_with_an_invalid_or_unreadable_variable_is_left_as_it_is_and_stop
     assert (odd["queue"], odd["entries"]) == (None, {})
     assert odd["error"].startswith(error)
     assert (good["queue"], good["error"]) == (QUEUE, None)
-
-
-def test_a_site_with_an_invalid_token_has_none():
-    assert tokens_of({"odd": token("two words"), "h": token(TOKEN)}) == {"h": TOKEN}
 
 
 def test_an_unread_queue_is_reported_before_invalid_variables():
@@ -354,12 +323,11 @@ def test_a_variable_that_cannot_be_read_is_named_and_costs_only_its_host(variabl
 # The demand server's sites
 
 
-CORE = {"cpus": 1, "memory_mb": 2000, "disk_mb": 10000}
-NODE = {"cpus": 28, "memory_mb": 120000, "disk_mb": 100000}
+CORE, NODE = shape(), shape(28, 120000, 100000)
 
 
 def entry(limits=None, **shapes):
-    return {"walltime": "1h", "shapes": shapes or {"core": CORE}, "limits": limits or {}}
+    return raw_entry(shapes=shapes or {"core": CORE}, limits=limits or {})
 
 
 def limit(limits=None, **entries):

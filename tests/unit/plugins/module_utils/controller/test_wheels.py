@@ -50,17 +50,13 @@ def test_the_servers_requirements_can_be_read():
     assert "tomli" not in "".join(found)
 
 
-def test_wheels_are_downloaded_once_and_pip_is_among_them(tmp_path):
+def test_wheels_are_private_and_downloaded_once_and_pip_is_among_them(tmp_path):
     directory = wheels.directory_of(str(tmp_path / "cache"), ["a==1"])
     assert wheels.fetch(directory, DOWNLOAD, 60)
     assert sorted(each.name for each in Path(directory).iterdir()) == ["a-1-py3-none-any.whl", "pip.zip"]
-    assert not wheels.fetch(directory, fake_pip("raise SystemExit(1)"), 60)
-
-
-def test_wheels_are_private_regardless_of_their_mode_in_the_index(tmp_path):
-    directory = wheels.directory_of(str(tmp_path), ["a==1"])
-    wheels.fetch(directory, DOWNLOAD, 60)
+    # Regardless of their mode in the index.
     assert {each.stat().st_mode & 0o777 for each in Path(directory).iterdir()} == {0o600}
+    assert not wheels.fetch(directory, fake_pip("raise SystemExit(1)"), 60)
 
 
 def test_a_failed_download_leaves_nothing_and_gives_the_reason(tmp_path):

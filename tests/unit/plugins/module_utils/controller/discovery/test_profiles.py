@@ -78,6 +78,7 @@ def test_the_file_of_a_profile_is_valid_and_each_fact_has_a_source(name):
     problems = []
     profile = PROFILE.check(problems, name, raw)
     assert profile["name"] == name
+    assert re.match(r"^[a-z0-9]+(-[a-z0-9]+)*\Z", name)
     # YAML reads a date without quotes as a date.
     datetime.datetime.strptime(str(profile["read"]), "%Y-%m-%d")
     for key, source in profile["sources"].items():
@@ -94,6 +95,8 @@ def test_the_file_of_a_profile_is_valid_and_each_fact_has_a_source(name):
     for entry in profile["entries"].values():
         assert "account" not in entry  # It is the operator's.
         assert constraint in entry.get("constraint", constraint)
+        # The default limits, 10 queued glideins and 100 in all, may exceed the machine's.
+        assert {"queued", "total"} <= set(entry["limits"])
 
 
 @pytest.mark.parametrize("name, entry_name", ENTRIES, ids=["-".join(each) for each in ENTRIES])
@@ -125,13 +128,6 @@ def test_the_documentation_lists_all_profiles():
     assert table == lines, "docs/profiles.md: expected this table:\n" + "\n".join(lines)
 
 
-def test_limits_of_profiles_are_stated():
-    """Assert that each profile sets its limits: the defaults (10 queued, 100 in all) may exceed the machine's."""
-    for name, entry in ENTRIES:
-        limits = load_profile(name)["entries"][entry].get("limits") or {}
-        assert {"queued", "total"} <= set(limits), f"{name}: entries.{entry}.limits: expected queued and total"
-
-
 @pytest.mark.parametrize(
     "name, words",
     [
@@ -145,11 +141,6 @@ def test_an_unknown_profile_is_an_error_with_similar_names(name, words):
     with pytest.raises(InputError) as error:
         load_profile(name)
     assert words in str(error.value)
-
-
-def test_the_names_of_profiles_are_names_of_machines():
-    assert len(NAMES) >= 9
-    assert all(re.match(r"^[a-z0-9]+(-[a-z0-9]+)*\Z", name) for name in NAMES)
 
 
 def test_a_shape_without_a_disk_and_an_entry_without_a_constraint_are_completed():
@@ -239,15 +230,12 @@ def test_the_profile_gives_the_reason_for_a_queue_without_an_entry():
     assert proposed(queue(name), profile="lumi").left_out[name] == reason
 
 
-def test_an_entry_without_a_queue_has_the_account_of_the_default_queue():
-    proposal = proposed(dict(SMALL, accounts=["abc"]), accounts=[account("abc")], profile="alliance-fir")
+# The default queue accepts one account; without a default queue, the user has only one.
+@pytest.mark.parametrize("queues", [[dict(SMALL, accounts=["abc"])], [queue("a"), queue("b")]])
+def test_an_entry_without_a_queue_has_the_only_account(queues):
+    proposal = proposed(*queues, accounts=[account("abc")], profile="alliance-fir")
     assert {entry["account"] for entry in proposal.entries.values()} == {"abc"}
     assert "small" not in proposal.left_out
-
-
-def test_an_unknown_queue_takes_the_users_only_account():
-    proposal = proposed(queue("a"), queue("b"), accounts=[account("abc")], profile="alliance-fir")
-    assert {entry["account"] for entry in proposal.entries.values()} == {"abc"}
 
 
 def test_an_account_that_the_batch_system_does_not_list_is_asked_for():

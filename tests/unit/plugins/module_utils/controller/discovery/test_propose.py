@@ -122,13 +122,8 @@ def test_a_queue_for_tests_is_proposed_if_there_is_no_other():
 @pytest.mark.parametrize(
     "one, changes, expected",
     [
-        (queue(walltime_s=172800), {}, {"walltime": "48h"}),
-        (queue(walltime_s=5400), {}, {"walltime": "90m"}),
-        (queue(walltime_s=3601), {}, {"walltime": "3601s"}),
         # Tokens do not outlast longer walltimes.
         (queue(walltime_s=30 * 86400), {}, {"walltime": "288h"}),
-        (queue(), {}, {"limits": {"queued": 5, "total": 50, "per_cycle": 5}}),
-        (queue(max_running=7), {}, {"limits": {"queued": 5, "total": 7, "per_cycle": 5}}),
         (queue(max_queued=3), {}, {"limits": {"queued": 3, "total": 3, "per_cycle": 3}}),
         (
             queue(accounts=["a"]),
@@ -153,8 +148,6 @@ def test_a_queue_for_tests_is_proposed_if_there_is_no_other():
             {"resources": {"memory_unit": "MB"}},
         ),
         (queue("gpu", group(gpus=4)), {"gpu_request": "gpus-per-node"}, {"resources": {"gpus": "gpus-per-node"}}),
-        (queue("gpu", group(gpus=4)), {"gpu_request": "gres"}, {"resources": None}),
-        (queue("gpu", ON_GPUS), {"gpu_request": "gres"}, {"accept": {"gpus": {"min": 1}}}),
         (queue("batch", ON_GPUS, default=True), {"gpu_request": "gres"}, {"accept": None}),
         (
             queue(node_groups=[group(disk_mb=100000)], whole_nodes=True),
@@ -162,7 +155,6 @@ def test_a_queue_for_tests_is_proposed_if_there_is_no_other():
             {"shapes": {"node": {"cpus": 32, "memory_mb": 64000, "disk_mb": 80000, "whole_node": True}}},
         ),
         (queue("a", group(None, None)), {}, {"node": None, "shapes": None}),
-        (queue("a", group(features=["EGRESS"])), {}, {"constraint": None}),
     ],
 )
 def test_an_entry_has_the_values_of_its_queue(one, changes, expected):
@@ -222,7 +214,6 @@ def test_limits_of_all_queues_together_become_limits_of_the_site():
         (queue("q", group(gpus=4)), {}, "resources", 1),
         (queue("q", group(None, None)), {}, "shapes", 1),
         (queue("q", parallel_environments=["x"]), {"scheduler": "sge"}, "resources", 0),
-        (queue("q", parallel_environments=["x", "y"]), {"scheduler": "sge"}, "resources", 1),
         (queue("q"), {"scheduler": "lsf"}, "resources", 1),
     ],
 )

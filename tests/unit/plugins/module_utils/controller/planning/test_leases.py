@@ -18,6 +18,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     raw_entry,
     shape,
     site,
+    slots,
     supplied,
     supply,
 )
@@ -25,9 +26,9 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
 NODE = {"node": shape(cpus=4, memory_mb=8000)}
 
 
-def planned(*groups, have=None, **more):
+def planned(*groups, have=None, known=()):
     sites = [planned_site(site({"main": raw_entry(shapes=NODE)}), queue({("main", "node"): have or {}}))]
-    return make_plan(demand(*groups), supply(**more), sites, NOW, 900)
+    return make_plan(demand(*groups), supply(*known), sites, NOW, 900)
 
 
 def presents(items):
@@ -35,13 +36,9 @@ def presents(items):
 
 
 def test_leases_are_requested_for_jobs_of_starting_queued_and_new_glideins():
-    slot = {"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 1}
-    sites = [
-        planned_site(site({"main": raw_entry(shapes=NODE)}), queue({("main", "node"): {"running": 2, "queued": 1}}))
-    ]
-    known = supply(supplied(shape_name="node", registered=1, free=[slot]))
-    result = make_plan(demand(group(count=11)), known, sites, NOW, 900)
-    assert result["lease_requests"] == {"lab": {"main": {"a": 10}}}
+    have = {"running": 2, "queued": 1}
+    known = supplied(shape_name="node", registered=1, free=slots(1))
+    assert planned(group(count=11), have=have, known=[known])["lease_requests"] == {"lab": {"main": {"a": 10}}}
 
 
 def test_an_entry_without_jobs_releases_its_lease_and_an_unknown_one_keeps_it():
@@ -59,12 +56,10 @@ def test_granted_jobs_are_not_assigned_to_overdue_glideins():
 
 
 def test_leases_of_a_removed_or_renamed_entry_are_released_if_the_site_is_known():
-    known = supply(supplied("old"), supplied("older", site_name="not-in-this-plan"))
-    sites = [planned_site(site({"main": raw_entry(shapes=NODE)}))]
-    assert make_plan(demand(group()), known, sites, NOW, 900)["lease_requests"] == {
-        "lab": {"main": {"a": 1}, "old": {}}
-    }
-    assert make_plan(demand(group()), known, [planned_site(error="down")], NOW, 900)["lease_requests"] == {}
+    known = [supplied("old"), supplied("older", site_name="not-in-this-plan")]
+    assert planned(group(), known=known)["lease_requests"] == {"lab": {"main": {"a": 1}, "old": {}}}
+    result = make_plan(demand(group()), supply(*known), [planned_site(error="down")], NOW, 900)
+    assert result["lease_requests"] == {}
 
 
 class Server:

@@ -18,20 +18,19 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     raw_entry,
     shape,
     site,
+    slots,
     supplied,
     supply,
 )
 
 pytestmark = pytest.mark.skipif(classad.classad2 is None, reason="needs the Python library htcondor")
 
-DEFAULT = (
-    '(TARGET.Arch == "X86_64") && (TARGET.OpSys == "LINUX") && (TARGET.Disk >= RequestDisk) && '
-    "(TARGET.Memory >= RequestMemory) && (TARGET.HasFileTransfer)"
-)
-
-
-def texts(expression):
-    return [condition.text for condition in conditions_of(expression)]
+# What condor_submit writes into Requirements.
+CONDITIONS = [
+    *('TARGET.Arch == "X86_64"', 'TARGET.OpSys == "LINUX"', "TARGET.Disk >= RequestDisk"),
+    *("TARGET.Memory >= RequestMemory", "TARGET.HasFileTransfer"),
+]
+DEFAULT = " && ".join(f"({condition})" for condition in CONDITIONS)
 
 
 def planned(jobs, entries=None, known=(), **more):
@@ -51,18 +50,17 @@ def why(requirements, attributes=None, machine=None, sample=None, expressions=No
 # Conditions of an expression.
 
 
-def test_a_conjunction_is_taken_apart():
-    assert len(texts(DEFAULT)) == 5
-    assert texts("((A && B) && (C || D && E))") == ["A", "B", "C || D && E"]
-
-
-@pytest.mark.parametrize("expression", ["A || B && C", "A ? B : C && D", "A ?: B && C"])
-def test_operators_below_a_conjunction_are_not_split(expression):
-    assert texts(expression) == [expression]
-
-
-def test_strings_are_not_looked_into():
-    assert texts('A == "x && \\"y\\" || z" && B') == ['A == "x && \\"y\\" || z"', "B"]
+@pytest.mark.parametrize(
+    "expression, conditions",
+    [
+        (DEFAULT, CONDITIONS),
+        ("((A && B) && (C || D && E))", ["A", "B", "C || D && E"]),
+        ('A == "x && \\"y\\" || z" && B', ['A == "x && \\"y\\" || z"', "B"]),
+        *((expression, [expression]) for expression in ("A || B && C", "A ? B : C && D", "A ?: B && C")),
+    ],
+)
+def test_only_a_conjunction_outside_of_strings_and_other_operators_is_taken_apart(expression, conditions):
+    assert [condition.text for condition in conditions_of(expression)] == conditions
 
 
 def test_references_are_distinguished_by_scope():
@@ -249,22 +247,14 @@ def test_requirements_that_cannot_be_read_are_counted_and_not_served(requirement
     assert result["plan"][0].serves == {"good": 1}
 
 
-@pytest.mark.parametrize(
-    "value, words",
-    [
-        ("\udc80", "not UTF-8"),
-        ("a\0b", "not UTF-8"),
-        (["x", {"y": "\udc80"}], "not UTF-8"),
-        ({"\udc80": 1}, "not UTF-8"),
-    ],
-)
-def test_text_that_no_ad_can_hold_is_an_error_of_that_group_only(value, words):
+@pytest.mark.parametrize("value", ["\udc80", "a\0b", ["x", {"y": "\udc80"}], {"\udc80": 1}])
+def test_text_that_no_ad_can_hold_is_an_error_of_that_group_only(value):
     jobs = [group("bad", 3, requirements="WantX != TARGET.X", attributes={"WantX": value}), group("good", 1)]
     result = planned(jobs, explain="bad")
     assert [(row["group"], row["count"]) for row in result["unserved"]] == [("bad", 3)]
     assert "their attribute 'wantx'" in result["unserved"][0]["reason"]
-    assert words in result["unserved"][0]["reason"]
-    assert words in result["explanation"][0]["reason"]
+    assert "not UTF-8" in result["unserved"][0]["reason"]
+    assert "not UTF-8" in result["explanation"][0]["reason"]
     assert result["plan"][0].serves == {"good": 1}
 
 
@@ -298,11 +288,10 @@ def test_gpu_properties_are_evaluated(required, attributes, stated, reason, requ
 
 
 def test_free_slots_of_unknown_sites_are_matched_with_their_sample():
-    slot = {"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 1}
     jobs = [group(count=1, requirements="HAS_CVMFS")]
 
     def unserved(has):
-        gone = supplied(free=[slot], site_name="gone", sample={"HAS_CVMFS": has})
+        gone = supplied(free=slots(1), site_name="gone", sample={"HAS_CVMFS": has})
         return planned(jobs, known=[gone, supplied(sample={"Arch": "X86_64"})])["unserved"]
 
     assert unserved(True) == []
@@ -314,8 +303,7 @@ def test_free_slots_of_unknown_sites_are_matched_with_their_sample():
     [({"Memory": 4000}, 0), ({"Memory": 4002}, 2), ({"Arch": "X86_64"}, 2), (None, 2)],
 )
 def test_a_request_is_evaluated_beside_machines_of_no_entry_if_their_ad_is_known(sample, present):
-    slots = [{"cpus": 1, "memory_mb": 2000, "disk_mb": 9000, "gpus": 0, "count": 1}] * 2
-    known = supply(supplied(free=slots, site_name="gone", sample=sample), others_free=slots)
+    known = supply(supplied(free=slots(2), site_name="gone", sample=sample), others_free=slots(2))
     jobs = [group("a", 2, expressions={"RequestMemory": "TARGET.Memory / 2"}, memory_mb=1)]
     plan = make_plan(demand(*jobs), known, [planned_site(site())], NOW, 900)["plan"]
     assert [item.present for item in plan] == [present]
@@ -407,7 +395,8 @@ def test_a_condition_sees_the_real_job_ad(requirements, attributes, expressions,
 
 # What no source knows.
 
-SHAPES = {"core": shape(), "node": shape(cpus=4, memory_mb=8000)}
+NODE = {"node": shape(cpus=4, memory_mb=8000)}
+SHAPES = {"core": shape(), **NODE}
 VERSION = 'versionGE(split(TARGET.CondorVersion)[1], "8.9.7")'
 
 
@@ -473,30 +462,28 @@ def test_a_condition_that_fails_for_another_reason_orders_nothing():
 
 
 @pytest.mark.parametrize(
-    "expressions, entries, present",
+    "expressions, shapes, present",
     [
         # A job for each whole glidein.
-        ({"RequestCpus": "TARGET.TotalSlotCpus", "RequestMemory": "TARGET.TotalSlotMemory"},
-         {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 6),
-        ({"RequestMemory": "TARGET.Cpus * 2000"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 6),
-        ({"RequestMemory": "TARGET.Cpus * 500"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 2),
-        ({"RequestMemory": "TARGET.Cpus * 3000"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 0),
+        ({"RequestCpus": "TARGET.TotalSlotCpus", "RequestMemory": "TARGET.TotalSlotMemory"}, NODE, 6),
+        ({"RequestMemory": "TARGET.Cpus * 2000"}, NODE, 6),
+        ({"RequestMemory": "TARGET.Cpus * 500"}, NODE, 2),
+        ({"RequestMemory": "TARGET.Cpus * 3000"}, NODE, 0),
         # IceProd's: a name that the job does not have is the machine's.
-        ({"RequestCpus": "(!isUndefined(Cpus)) ? Resized : 1", "Resized": "(Cpus>3) ? 3 : Cpus"},
-         {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 6),
-        ({"RequestCpus": "TARGET.NoSuchName"}, {"a": raw_entry(shapes={"node": SHAPES["node"]})}, 0),
+        ({"RequestCpus": "(!isUndefined(Cpus)) ? Resized : 1", "Resized": "(Cpus>3) ? 3 : Cpus"}, NODE, 6),
+        ({"RequestCpus": "TARGET.NoSuchName"}, NODE, 0),
         # Glideins with GPUs do not have the required capability, others need none.
-        ({"RequestGPUs": "ifThenElse(TARGET.GPUs > 0, 1, 0)"}, {"a": raw_entry(shapes={"gpu": shape(gpus=2)})}, 0),
-        ({"RequestGPUs": "ifThenElse(isUndefined(TARGET.GPUs), 0, 1)"}, {"a": raw_entry(shapes={"core": shape()})}, 6),
-        ({"Longest": "TARGET.GLIDEIN_Max_Walltime / 2"}, {"a": raw_entry()}, 6),
-        ({"Longest": "TARGET.GLIDEIN_Max_Walltime * 2"}, {"a": raw_entry()}, 0),
+        ({"RequestGPUs": "ifThenElse(TARGET.GPUs > 0, 1, 0)"}, {"gpu": shape(gpus=2)}, 0),
+        ({"RequestGPUs": "ifThenElse(isUndefined(TARGET.GPUs), 0, 1)"}, {"core": shape()}, 6),
+        ({"Longest": "TARGET.GLIDEIN_Max_Walltime / 2"}, {"core": shape()}, 6),
+        ({"Longest": "TARGET.GLIDEIN_Max_Walltime * 2"}, {"core": shape()}, 0),
     ],
-)  # fmt: skip
-def test_a_request_or_run_time_is_evaluated_beside_the_machine(expressions, entries, present):
+)
+def test_a_request_or_run_time_is_evaluated_beside_the_machine(expressions, shapes, present):
     more = {"gpu_requirements": "Capability >= 8"} if "RequestGPUs" in expressions else {}
     jobs = [group("a", 6, expressions=expressions, runtime_attributes=["Longest"], requirements=DEFAULT, **more)]
     known = [supplied("a", sample={"Arch": "X86_64", "GPUs_Capability": 7.5})]
-    assert plan_of(jobs, known=known, entries=entries)[0] == {"a": present}
+    assert plan_of(jobs, known=known, entries={"a": raw_entry(shapes=shapes)})[0] == {"a": present}
 
 
 NETWORKS = {

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the guard's limits, which depend on the history that the server keeps."""
 
+import functools
+
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
@@ -156,10 +158,13 @@ def test_kept_glideins_count_towards_the_limits():
 # Overdue.
 
 
-def since(*ages_and_numbers):
-    """Return counts as queue_info reports them for glideins queued for these times, by its own clock."""
+def aged(state, *ages_and_numbers):
+    """Return counts as queue_info reports them for glideins in a state for these times, by its own clock."""
     told = [[NOW - 5 - age, number] for age, number in ages_and_numbers]
-    return {"queued": sum(number for unused, number in told), "queued_since": told}
+    return {state: sum(number for unused, number in told), f"{state}_since": told}
+
+
+since, running = functools.partial(aged, "queued"), functools.partial(aged, "running")
 
 
 NODE = {"node": shape(cpus=28, memory_mb=120000, disk_mb=200000)}
@@ -187,7 +192,7 @@ def three_sites(jobs, bridges, cedar=None, umd=None, leased=0, **guard):
     return dict(result, items=items, queued={name: items[name].present - items[name].running for name in items})
 
 
-FULL_CEDAR = {"queued": 8, "queued_since": [[NOW - 5, 8]]}
+FULL_CEDAR = since((0, 8))
 # Jobs, glideins at Bridges, further arguments; queued glideins at Bridges, Cedar and UMD, and jobs that Bridges serves.
 OVERDUE = {
     "their jobs go to other sites": (100, since((4000, 4)), {}, [4, 8, 9], 0),
@@ -254,27 +259,28 @@ def test_overdue_glideins_serve_no_jobs_while_a_doubtful_jump_is_ignored():
 # Glideins that run and never register.
 
 
-def running(*ages_and_numbers):
-    """Return counts as queue_info reports them for glideins running for these times, by its own clock."""
-    told = [[NOW - 5 - age, number] for age, number in ages_and_numbers]
-    return {"running": sum(number for unused, number in told), "running_since": told}
+# Jobs, glideins in the queue, further arguments; glideins that should be present, and jobs that they serve.
+LATE = {
+    "three of five": (10, running((4000, 3), (100, 2)), {}, 5 + 8, 10),
+    # The collector was read 10 s ago.
+    "after ten minutes": (10, running((610, 3)), {}, 10, 10),
+    "after more than ten minutes": (10, running((611, 3)), {}, 3 + 10, 10),
+    "after an unknown time": (10, {"running": 3}, {}, 10, 10),
+    "they are unproven": (1000, running((4000, 20)), {}, 20 + 5, 5),
+    "limits": (1000, running((4000, 20)), {"entries": {"main": entry(limits=dict(WIDE, total=22))}}, 22, 2),
+    "the probe of an entry that fails": (100, running((4000, 2)), {"known": supplied(**BLACK_HOLE)}, 2, 0),
+}
 
 
-def test_a_glidein_that_did_not_register_in_time_serves_no_jobs():
-    item = main(planned(10, running((4000, 3), (100, 2))))
-    assert (item.present, item.serves) == (5 + 8, {"a": 10})
-    assert "5 running (2 starting, 3 not registered in time), 0 queued, 8 to add" in item.reason
-
-
-def test_a_glidein_may_register_within_ten_minutes_before_the_collector_was_read():
-    # The supply is 10 s old.
-    assert main(planned(10, running((610, 3)))).present == 10
-    assert main(planned(10, running((611, 3)))).present == 3 + 10
-    assert main(planned(10, {"running": 3})).present == 10
+@pytest.mark.parametrize("jobs, have, more, present, served", LATE.values(), ids=LATE)
+def test_a_glidein_that_did_not_register_in_time_serves_no_jobs_and_takes_a_place(jobs, have, more, present, served):
+    item = main(planned(jobs, have, **more))
+    assert (item.present, sum(item.serves.values())) == (present, served)
 
 
 def test_those_that_are_registered_are_the_old_ones_as_far_as_there_are_any():
     have = running((4000, 3), (100, 2))
+    assert "5 running (2 starting, 3 not registered in time), 0 queued, 8 to add" in main(planned(10, have)).reason
     assert "5 running (2 starting), " in main(planned(10, have, supplied(registered=3))).reason
     assert (
         "5 running (2 starting, 1 not registered in time), " in main(planned(10, have, supplied(registered=2))).reason
@@ -282,21 +288,9 @@ def test_those_that_are_registered_are_the_old_ones_as_far_as_there_are_any():
     assert "5 running, " in main(planned(10, have, supplied(registered=5))).reason
 
 
-def test_they_are_unproven_and_take_their_place_in_the_limits():
-    assert main(planned(1000, running((4000, 20)))).present == 20 + 5
-    entries = {"main": entry(limits=dict(WIDE, total=22))}
-    assert main(planned(1000, running((4000, 20)), entries=entries)).present == 22
-
-
-def test_at_an_entry_that_fails_they_are_the_probe():
-    assert main(planned(100, running((4000, 2)), supplied(**BLACK_HOLE))).present == 2
-    assert main(planned(100, running((4000, 2)), supplied(**BLACK_HOLE))).serves == {}
-
-
 def test_an_entry_with_overdue_glideins_and_a_limit_does_not_claim_that_no_job_is_left():
     entries = {"main": entry(limits=dict(WIDE, queued=2))}
-    have = {"queued": 2, "oldest_queued_s": 4000, "queued_since": [[NOW - 4000, 2]]}
-    reason = main(planned(5, have, entries=entries)).reason
+    reason = main(planned(5, since((4000, 2)), entries=entries)).reason
     assert reason.startswith("it serves no idle job; 0 running, 2 queued; 2 queued for more than 10 min serve no job")
     assert "lab/main limit queued 2 reached" in reason
 
@@ -313,11 +307,6 @@ def test_a_demand_that_drops_to_zero_keeps_queued_glideins():
     assert result["notes"][0] in main(result).reason
 
 
-def test_a_fall_that_stands_is_believed():
-    result = planned(0, {"queued": 5}, history_of_demand=[(NOW - 700, 90), (NOW - 400, 0), (NOW - 100, 0)])
-    assert (main(result).present, result["notes"]) == (0, [])
-
-
 def test_a_demand_that_jumps_adds_nothing():
     known = supplied(registered=100, history=history([{"age_s": 300, "present": 104}], registered=100))
     result = planned(50000, {"queued": 2, "running": 100}, known, history_of_demand=[(NOW - 300, 90)])
@@ -326,16 +315,17 @@ def test_a_demand_that_jumps_adds_nothing():
     assert sum(main(result).serves.values()) == 4
 
 
-def test_a_lasting_jump_is_accepted_and_a_burst_is_not_a_jump():
-    stands = [(NOW - 900, 90), (NOW - 500, 50000), (NOW - 200, 50000)]
-    assert planned(50000, history_of_demand=stands)["notes"] == []
-    assert planned(10000, history_of_demand=[(NOW - 300, 1)])["notes"] == []
+# Idle jobs, glideins in the queue, earlier readings, further arguments; glideins that should be present.
+BELIEVED = {
+    "a fall that stands": (0, {"queued": 5}, [(NOW - 700, 90), (NOW - 400, 0), (NOW - 100, 0)], {}, 0),
+    "a jump that stands": (50000, {}, [(NOW - 900, 90), (NOW - 500, 50000), (NOW - 200, 50000)], {}, 25),
+    "a burst is no jump": (10000, {}, [(NOW - 300, 1)], {}, 25),
+    "others hold the jobs": (0, {}, [(NOW - 300, 90)], {"demanded": [group(count=0, leased=90)]}, 0),
+    "no earlier readings": (0, {"queued": 5}, [], {}, 0),
+}
 
 
-def test_jobs_that_others_hold_are_part_of_the_demand():
-    held = [group(count=0, leased=90)]
-    assert planned(0, demanded=held, history_of_demand=[(NOW - 300, 90)])["notes"] == []
-
-
-def test_without_earlier_readings_nothing_is_held():
-    assert planned(0, {"queued": 5})["notes"] == []
+@pytest.mark.parametrize("jobs, have, readings, more, present", BELIEVED.values(), ids=BELIEVED)
+def test_a_plausible_reading_is_believed(jobs, have, readings, more, present):
+    result = planned(jobs, have, history_of_demand=readings, **more)
+    assert (main(result).present, result["notes"]) == (present, [])
