@@ -20,7 +20,7 @@ def error_of(response):
     return body["error"]
 
 
-@pytest.mark.parametrize("identity", ["a", "", 0, 3.5, None, "request"])
+@pytest.mark.parametrize("identity", ["a", "", "ü", 'a"b\\', 0, 2, -7, 3.5, 10**400, None, "request"])
 def test_the_id_comes_back_as_it_was(service, identity):
     assert service.post({**CALL, "id": identity}).json == {"jsonrpc": "2.0", "result": [], "id": identity}
 
