@@ -19,15 +19,14 @@ from glidein_demand.pool.demand import group_id
 from glidein_demand.upkeep import Upkeep
 from glidein_demand.web.app import EXTENSION, create_app
 
-from databases import SERVER, database, database_url, empty_database, new_database_url
+from databases import NOW, SERVER, clock, database, database_url, empty_database, new_database_url
 
-__all__ = ["database", "database_url", "empty_database", "new_database_url"]  # fixtures
+__all__ = ["clock", "database", "database_url", "empty_database", "new_database_url"]  # fixtures
 
 # A busy machine may be slow at any moment.
 hypothesis.settings.register_profile("busy", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("busy")
 
-NOW = 1_795_211_273
 TOKEN = "correct-horse-battery-staple"  # token of the site PSC, whose reports site_report() makes
 
 
@@ -90,10 +89,35 @@ def slot(name="slot1@glidein_1@node1", **changes):
     }  # fmt: skip
 
 
+def reported_entry(**changes):
+    """Return an entry of a site's report."""
+    return {
+        "entry": "RM", "shape": "node", "present": 3, "queued": 1, "running": 2, "sick": 0, "registered": 2,
+        "launched": 1, "cancelled": 0, "reason": "28 idle jobs", "error": None, **changes,
+    }  # fmt: skip
+
+
 def site_report(**changes):
-    entry = {"entry": "RM", "shape": "node", "present": 3, "queued": 1, "running": 2, "sick": 0, "registered": 2,
-             "launched": 1, "cancelled": 0, "reason": "28 idle jobs", "error": None}  # fmt: skip
-    return {"site": "PSC", "as_of": NOW, "error": None, "entries": [entry], "orphans": 0, **changes}
+    return {"site": "PSC", "as_of": NOW, "error": None, "entries": [reported_entry()], "orphans": 0, **changes}
+
+
+def ended_glidein(number=1, **changes):
+    """Return the summary of a glidein that ran three jobs in two hours, one of which failed."""
+    return {
+        "name": f"glidein_{number}", "entry": "RM", "shape": "node", "batch_id": str(number), "started": NOW - 7300,
+        "registered": NOW - 7297, "ended": NOW - 100, "jobs": 3, "jobs_failed": 1, "exit_status": 0, "reason": "",
+        **changes,
+    }  # fmt: skip
+
+
+def summaries_of(*glideins, since=0, until=NOW):
+    """Return the summaries of a report."""
+    return {"since": since, "until": until, "glideins": list(glideins)}
+
+
+def claim(jobs=6, site="PSC", entry="RM", **changes):
+    """Return the parameters of a lease on the group that group() makes."""
+    return {"site": site, "entries": {entry: {group()["id"]: jobs}}, **changes}
 
 
 class Service:

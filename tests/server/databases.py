@@ -74,6 +74,11 @@ class Clock:
         return self.now
 
 
+@pytest.fixture
+def clock():
+    return Clock(NOW)
+
+
 def becomes(is_so, seconds=60):
     """Return True as soon as `is_so()` is true; return False if it is not within `seconds`."""
     end = time.monotonic() + seconds

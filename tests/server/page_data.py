@@ -14,7 +14,8 @@ from glidein_demand.store.leases import NOT_PAUSED
 from glidein_demand.web import charts, page
 from glidein_demand.web.results import PageData
 
-NOW = 1_795_211_273
+from conftest import NOW, reported_entry, site_report
+
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7 * 7 }}"
 TURNED = "abc\u202edef\u0000\u200b\ud800"
 
@@ -67,17 +68,11 @@ def experience(**changes):
 
 def entry(name="RM", shape="node", **changes):
     """Return an entry of a site's report."""
-    return {
-        "entry": name, "shape": shape, "present": 3, "queued": 1, "running": 2, "sick": 0, "registered": 2,
-        "launched": 1, "cancelled": 0, "reason": "28 idle jobs", "error": None, **changes,
-    }  # fmt: skip
+    return reported_entry(entry=name, shape=shape, **changes)
 
 
 def report(site="PSC", *entries, **changes):
-    return {
-        "site": site, "as_of": NOW, "received": NOW, "error": None, "entries": list(entries or [entry()]), "orphans": 0,
-        **changes,
-    }  # fmt: skip
+    return site_report(**{"site": site, "received": NOW, "entries": list(entries or [entry()]), **changes})
 
 
 def reports(*every):

@@ -9,23 +9,15 @@ from pathlib import Path
 
 import pytest
 from glidein_demand.store.core_hours import CoreHours
-from glidein_demand.store.database import Database
 from glidein_demand.store.history import History
 from glidein_demand.values import OTHER_MACHINES
 from glidein_demand.web import charts
 
-from page_data import NOW, empty_history
+from page_data import NOW
 
 VENDOR = Path(charts.__file__).parent / "static" / "vendor"
 HOUR = 3600
 WEEK = 7 * 24 * HOUR
-
-
-@pytest.fixture
-def database(tmp_path):
-    database = Database(f"sqlite:///{tmp_path}/history.db")
-    yield database
-    database.close()
 
 
 @pytest.fixture
@@ -122,25 +114,12 @@ def test_the_wait_is_the_mean_of_the_jobs_that_started(history, work):
     assert waits["caption"] == "Wait of jobs before their first start, last day"
 
 
-def test_shares_are_shown_per_week():
-    monday = NOW - (NOW - 4 * 86400) % WEEK
-    known = {
-        **empty_history(),
-        "share": [{"week": monday, "used_core_hours": 75.0, "other_core_hours": 25.0, "percent": 75.0}],
-    }
-    _demand, _sites, _waits, share, _used = charts.figures(known)
-    assert share["rows"] == [["16 Nov 2026", "75 %", "75", "25"]]
-
-
-def test_the_share_of_glideins_is_that_of_claimed_cores(history, work):
+def test_the_share_of_glideins_is_that_of_claimed_cores_per_week(history, work):
     for number in range(13):
         count(work, NOW - HOUR + number * 300, 40, 30, 10)
     (week,) = charts.history_json(history, work, "day", NOW)["share"]
     assert week["percent"] == 75.0
-
-
-def test_without_history_every_chart_is_empty():
-    assert [figure["rows"] for figure in charts.figures(empty_history())] == [[]] * 5
+    assert figures(history, work)["chart-share"]["rows"] == [["16 Nov 2026", "75 %", "30", "10"]]
 
 
 def test_unknown_values_are_gaps_and_not_zeros(history, work):
@@ -192,7 +171,3 @@ def test_core_hours_that_were_used_by_hour_day_or_week(history, work, name, step
     rows = figures(history, work, name)["chart-work"]["rows"]
     assert rows[0][-1] == "50 %"
     assert rows[-1] == ["Sum", str(2 * sum(used)), str(sum(used)), "50 %"]
-
-
-def test_without_core_hours_there_is_no_chart_of_them(history, work):
-    assert charts.history_json(history, work, "week", NOW)["work"] == {"step": "day", "rows": []}

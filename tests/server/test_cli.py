@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 from glidein_demand import __version__, cli
 from glidein_demand.store.leases import LeaseLimits, Pause
-from glidein_demand.store.schema import alembic_version
 from glidein_demand.store.tokens import Token, Tokens
 
 from databases import NOW
@@ -149,8 +148,6 @@ def test_lease_limits_of_the_role_come_from_stdin(run, database):
         (b'["correct-horse-battery"]', "must be a JSON object"),
         (b'"correct-horse-battery"', "must be a JSON object"),
         (b'{"A": "correct-horse-battery-A", "A": "correct-horse-battery-B"}', "has a site twice"),
-        (b'{"A": {"b": "correct-horse-battery"}}', "the token of A is invalid"),
-        (b'{"A b": "correct-horse-battery"}', "'A b' is not a valid name"),
     ],
 )
 def test_an_invalid_list_of_tokens_is_refused_and_not_quoted(run, database, stdin, words):
@@ -167,7 +164,6 @@ def test_an_invalid_list_of_tokens_is_refused_and_not_quoted(run, database, stdi
         (["token"], "the following arguments are required"),
         (["token", "create"], "NAME"),
         (["stop"], "invalid choice: 'stop'"),
-        (["token", "create", "a b"], "'a b' is not a valid name"),
         (["pause", "now"], "unrecognized arguments: now"),
     ],
 )
@@ -184,14 +180,6 @@ def test_the_configuration_may_be_named_before_or_after_the_command(config, caps
 
 def test_the_version_is_printed(run):
     assert run("--version") == (0, f"glidein-demand {__version__}\n", "")
-
-
-def test_the_error_of_a_newer_database_is_one_line(run, database, config):
-    with database.begin() as connection:
-        connection.execute(alembic_version.update().values(version_num="9999"))
-    line = one_line(run("token", "list"))
-    assert line.startswith(f"glidein-demand: {config}: state.database: ")
-    assert "has the tables of another version of glidein-demand: revision 9999" in line
 
 
 # Tests of files are about SQLite, whatever database the other tests use.
@@ -253,10 +241,11 @@ def test_check_reports_an_invalid_configuration_of_a_file_or_of_standard_input(t
 
 @pytest.mark.parametrize("command", [["pause"], ["token", "list"], ["serve"]])
 def test_the_error_of_a_missing_database_directory_is_one_line(tmp_path, command):
-    status, out, err = answer("--config", settings_in(tmp_path), *command)
+    path = settings_in(tmp_path)
+    status, out, err = answer("--config", path, *command)
     assert status == (1 if command == ["serve"] else 2)
-    line = one_line((2, out, err))
-    assert "state.database: cannot be used: [Errno 2] No such file or directory" in line
+    error = f"glidein-demand: {path}: state.database: cannot be used: [Errno 2] No such file or directory"
+    assert one_line((2, out, err)).startswith(error)
 
 
 @pytest.mark.parametrize("command", [["pause"], ["token", "create", "A"]])

@@ -59,11 +59,6 @@ def test_a_new_database_can_be_opened_by_many_processes_at_once(new_database_url
     assert at_once(6, opens, new_database_url) == [""] * 6
 
 
-def test_a_new_database_has_the_revision_of_its_tables(database):
-    with database.read() as connection:
-        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").all() == [(schema.REVISION,)]
-
-
 def test_a_database_is_opened_while_another_process_writes(database, database_url):
     with database.begin():
         Database(database_url).close()
@@ -118,14 +113,6 @@ def test_writers_in_many_processes_take_turns(database_url):
     assert at_once(4, adds, database_url, 50) == [""] * 4
     with Database(database_url).read() as connection:
         assert connection.execute(select(_limits.c.jobs)).scalar() == 200
-
-
-def test_an_exception_undoes_the_whole_transaction(database):
-    with pytest.raises(RuntimeError), database.begin() as connection:
-        connection.execute(_limits.insert(), [{"site": "A", "jobs": 1}])
-        raise RuntimeError
-    with database.read() as connection:
-        assert connection.execute(select(func.count()).select_from(_limits)).scalar() == 0
 
 
 def test_a_transaction_within_another_one_is_a_part_of_it(database):

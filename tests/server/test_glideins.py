@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from conftest import NOW, TOKEN, site_report
+from conftest import NOW, TOKEN, ended_glidein, reported_entry, site_report, summaries_of
 
 KEY = ("A", "q", "s")
 MINUTE = 60
@@ -25,12 +25,8 @@ def report(*running, at=NOW, site="A", entry="q", shape="s", **counts):
     running_glideins=None: not reported.
     """
     rows = [{"id": one, "wait_s": 10} if isinstance(one, str) else {"id": one[0], "wait_s": one[1]} for one in running]
-    listed = {"running_glideins": rows, **counts}
-    numbers = {"present": 3, "queued": 1, "running": 2, "sick": 0, "registered": 2, "launched": 1, "cancelled": 0}
-    return {
-        "site": site, "as_of": at, "error": None, "orphans": 0,
-        "entries": [{"entry": entry, "shape": shape, "reason": "", "error": None, **numbers, **listed}],
-    }  # fmt: skip
+    row = reported_entry(entry=entry, shape=shape, **{"running_glideins": rows, **counts})
+    return site_report(site=site, as_of=at, entries=[row])
 
 
 def ad(batch_id, started=NOW, heard=None, site="A"):
@@ -188,11 +184,9 @@ def test_many_glideins_are_followed_at_once(tracked):
 
 def ending(number=0, **changes):
     """Return the summary of an ended glidein; by default it failed before it registered."""
-    return {
-        "name": f"glidein_{number}", "batch_id": f"{number}_1", "entry": "q", "shape": "s", "started": NOW,
-        "registered": None, "ended": NOW + 3, "exit_status": 17, "reason": "fewer GPUs", "jobs": 0, "jobs_failed": 0,
-        **changes,
-    }  # fmt: skip
+    failed = {"started": NOW, "registered": None, "ended": NOW + 3, "exit_status": 17, "reason": "fewer GPUs"}
+    key = {"batch_id": f"{number}_1", "entry": "q", "shape": "s"}
+    return ended_glidein(number, **{**failed, **key, "jobs": 0, "jobs_failed": 0, **changes})
 
 
 def test_glideins_that_started_and_failed_between_two_reports_never_registered(tracked):
@@ -283,29 +277,17 @@ def test_the_store_keeps_what_the_rules_need(tmp_path_factory, empty_database, e
         assert {**found, "plans": []} == expected
 
 
-def summary_of(number=1, **changes):
-    return {
-        "name": f"glidein_{number}", "entry": "RM", "shape": "node", "batch_id": str(number), "started": NOW - 7300,
-        "registered": NOW - 7297, "ended": NOW - 100, "jobs": 3,
-        "jobs_failed": 1, "exit_status": 0, "reason": "", **changes,
-    }  # fmt: skip
-
-
-def summaries_of(*glideins, since=0, until=None):
-    return {"since": since, "until": NOW if until is None else until, "glideins": list(glideins)}
-
-
 @pytest.fixture
 def glideins(database):
     return store.Glideins(database)
 
 
 def test_each_glidein_counts_once_regardless_of_repeated_reports(glideins, database_url):
-    glideins.ended("PSC", summaries_of(summary_of(1), summary_of(2), summary_of(1)), NOW)
-    glideins.ended("PSC", summaries_of(summary_of(2), summary_of(3, entry="long")), NOW)
-    glideins.ended("Cedar", summaries_of(summary_of(1)), NOW)
+    glideins.ended("PSC", summaries_of(ended_glidein(1), ended_glidein(2), ended_glidein(1)), NOW)
+    glideins.ended("PSC", summaries_of(ended_glidein(2), ended_glidein(3, entry="long")), NOW)
+    glideins.ended("Cedar", summaries_of(ended_glidein(1)), NOW)
     again = store.Glideins(Database(database_url))
-    again.ended("PSC", summaries_of(summary_of(3)), NOW)
+    again.ended("PSC", summaries_of(ended_glidein(3)), NOW)
     assert again.totals() == {
         ("PSC", "RM"): {"glideins": 2, "jobs": 6, "jobs_failed": 2},
         ("PSC", "long"): {"glideins": 1, "jobs": 3, "jobs_failed": 1},
@@ -324,7 +306,7 @@ def test_the_time_of_recorded_logs_advances_only_from_its_last_value(glideins):
 
 
 def test_many_at_a_time_are_counted(glideins):
-    every = [summary_of(number) for number in range(1000)]
+    every = [ended_glidein(number) for number in range(1000)]
     glideins.ended("PSC", summaries_of(*every[:900]), NOW)
     glideins.ended("PSC", summaries_of(*every), NOW)
     assert glideins.totals()["PSC", "RM"]["glideins"] == 1000
@@ -333,38 +315,22 @@ def test_many_at_a_time_are_counted(glideins):
 def test_ended_glideins_are_forgotten_and_the_data_of_a_malicious_site_is_limited(glideins, database, monkeypatch):
     monkeypatch.setattr(store, "MAX_ENTRIES_OF_A_SITE", 2)
     monkeypatch.setattr(store, "MAX_OF_A_SITE", 3)
-    glideins.ended("PSC", summaries_of(*(summary_of(number, entry=f"e{number}") for number in range(4))), NOW)
-    glideins.ended("PSC", summaries_of(*(summary_of(10 + number) for number in range(3))), NOW + 60)
+    glideins.ended("PSC", summaries_of(*(ended_glidein(number, entry=f"e{number}") for number in range(4))), NOW)
+    glideins.ended("PSC", summaries_of(*(ended_glidein(10 + number) for number in range(3))), NOW + 60)
     assert len(glideins.totals()) == 2
     assert rows_of(database, schema.ended_glidein) == ["10", "11", "12"]
     glideins.delete_old(NOW + 61 + store.KEEP_ENDED_S)
     assert rows_of(database, schema.ended_glidein) == []
 
 
-def test_the_reason_of_an_end_is_cut_and_may_be_missing(service):
-    long = summary_of(1, reason="no " * 1000)
-    without = summary_of(2)
-    del without["reason"]
-    service.result("report", site_report(summaries=summaries_of(long, without)), TOKEN)
-    with service.server.database.read() as connection:
-        ended = "SELECT length(reason), entry FROM ended_glidein ORDER BY name"
-        assert connection.exec_driver_sql(ended).all() == [(300, "RM"), (0, "RM")]
-
-
 def test_a_report_brings_summaries_to_the_metrics_and_the_supply(service):
-    report = site_report(summaries=summaries_of(summary_of(1)))
+    report = site_report(summaries=summaries_of(ended_glidein(1)))
     for _again in range(2):
         assert service.result("report", report, TOKEN) == {"accepted": True}
     assert service.result("get_supply")["summaries_until"] == {"PSC": NOW}
     metrics = service.get("/metrics").text
     for name, number in (("ended_glideins", 1), ("jobs", 3), ("failed_jobs", 1)):
         assert f'glidein_site_{name}_total{{entry="RM",site="PSC"}} {number}.0' in metrics
-
-
-def test_a_delayed_report_still_records_ended_glideins(service):
-    service.result("report", site_report(), TOKEN)
-    service.result("report", site_report(as_of=NOW - 60, summaries=summaries_of(summary_of())), TOKEN)
-    assert service.server.glideins.totals()["PSC", "RM"]["glideins"] == 1
 
 
 def shown_after(service, running, *summaries):
@@ -380,15 +346,15 @@ def shown_after(service, running, *summaries):
 
 def test_the_guard_gets_failed_jobs(service):
     long_ago = {"started": NOW - 7300, "ended": NOW - 1}
-    failing = summary_of(1, exit_status=30, jobs=3, jobs_failed=3, **long_ago)
-    early = summary_of(3, started=NOW - 100, ended=NOW - 1, jobs=0, jobs_failed=0)
-    never = summary_of(4, registered=None, exit_status=19)
-    assert shown_after(service, 4, failing, summary_of(2, **long_ago), early, never) == [4, 3, 1, 2, 1]
+    failing = ended_glidein(1, exit_status=30, jobs=3, jobs_failed=3, **long_ago)
+    early = ended_glidein(3, started=NOW - 100, ended=NOW - 1, jobs=0, jobs_failed=0)
+    never = ended_glidein(4, registered=None, exit_status=19)
+    assert shown_after(service, 4, failing, ended_glidein(2, **long_ago), early, never) == [4, 3, 1, 2, 1]
 
 
 def test_one_users_failing_jobs_are_not_a_black_hole(service):
-    after_good_ones = summary_of(1, exit_status=30, jobs=40, jobs_failed=3, started=NOW - 7300, ended=NOW - 1)
-    soon = summary_of(2, exit_status=30, jobs=4, jobs_failed=3, started=NOW - 100, ended=NOW - 1)
+    after_good_ones = ended_glidein(1, exit_status=30, jobs=40, jobs_failed=3, started=NOW - 7300, ended=NOW - 1)
+    soon = ended_glidein(2, exit_status=30, jobs=4, jobs_failed=3, started=NOW - 100, ended=NOW - 1)
     assert shown_after(service, 2, after_good_ones, soon) == [2, 2, 0, 0, 0]
 
 
@@ -398,7 +364,7 @@ def test_a_black_hole_that_no_report_lists_as_running_is_in_the_history_and_on_t
     failed = {"registered": None, "jobs": 0, "jobs_failed": 0, "exit_status": 17, "reason": reason}
     for cycle in range(3):
         since = NOW - 60 * (3 - cycle)
-        ended = summary_of(cycle, started=since - 9, ended=since - 5, **failed)
+        ended = ended_glidein(cycle, started=since - 9, ended=since - 5, **failed)
         summaries = summaries_of(ended, since=since - 60 if cycle else 0, until=since)
         service.result("report", site_report(as_of=since, entries=[entry], summaries=summaries), TOKEN)
     (shown,) = service.result("get_supply")["entries"]
@@ -407,21 +373,3 @@ def test_a_black_hole_that_no_report_lists_as_running_is_in_the_history_and_on_t
     text = "RM/node: 3 of 3 glideins that started in the last 6 h never registered. 3 ended with status 17: " + reason
     assert text in service.page()
     assert 'glidein_site_recent_never_registered{entry="RM",site="PSC"} 3.0' in service.get("/metrics").text
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        [], {"since": 1}, summaries_of(since=5, until=4), summaries_of(*[None]),
-        summaries_of(*[summary_of()] * 1001),
-        *(
-            summaries_of(summary_of(**{name: value}))
-            for name, value in (
-                ("name", ""), ("name", "a\nb"), ("entry", "a b"), ("batch_id", 1), ("started", -1), ("ended", None),
-                ("jobs", 10**13), ("jobs_failed", True), ("exit_status", 256), ("registered", "soon"),
-            )
-        ),
-    ],
-)  # fmt: skip
-def test_an_invalid_list_of_summaries_is_refused(service, given):
-    assert service.error("report", site_report(summaries=given), TOKEN)["data"].startswith("summaries")

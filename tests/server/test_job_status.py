@@ -62,7 +62,7 @@ def test_descriptions_of_states(changes, text):
 @pytest.mark.parametrize(
     ("changes", "reason", "action"),
     [
-        ({"status": 5}, "A held job is not matched", "condor_release 12.0"),
+        ({"status": 5}, "A held job is not matched", "Remove the cause, then release it: `condor_release 12.0`."),
         ({"status": 2}, "The job has a slot", "Nothing"),
         ({"status": 4}, "The job is completed", "Nothing"),
         ({"universe": 9}, "Its universe is grid: the schedd sends it", "universe = vanilla"),

@@ -7,7 +7,7 @@ from glidein_demand.pool.schedds import Starts
 from glidein_demand.web import metrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from conftest import NOW, TOKEN, group, site_report
+from conftest import NOW, TOKEN, ended_glidein, group, reported_entry, site_report, summaries_of
 
 
 def samples(service):
@@ -33,11 +33,30 @@ def test_demand_leases_and_sites_have_metrics(service):
 
 
 def test_unknown_values_have_no_series(service):
-    entry = {"entry": "RM", "shape": "node", "queued": None}
-    service.result("report", site_report(entries=[entry]), TOKEN)
+    service.result("report", site_report(entries=[reported_entry(queued=None)]), TOKEN)
     names = {key[0] for key in samples(service)}
     assert "glidein_site_queued" not in names
     assert "glidein_demand_queue_read_timestamp_seconds" not in names
+    assert "glidein_site_credential_expiry_timestamp_seconds" not in names
+
+
+def test_errors_of_a_site_and_of_its_entries_are_metrics(service):
+    entries = [reported_entry(), reported_entry(shape="small", error="refused"), reported_entry(entry="other")]
+    service.result("report", site_report(entries=entries, error="login needed", orphans=2), TOKEN)
+    text = service.get("/metrics").text
+    assert 'glidein_site_report_error{site="PSC"} 1.0' in text
+    assert 'glidein_site_entry_error{entry="RM",site="PSC"} 1.0' in text
+    assert 'glidein_site_entry_error{entry="other",site="PSC"} 0.0' in text
+    assert 'glidein_site_orphans{site="PSC"} 2.0' in text
+
+
+def test_the_server_is_healthy_while_the_demand_is_recent(service):
+    assert "glidein_demand_healthy 0.0" in service.get("/metrics").text
+    service.read(group(1))
+    assert "glidein_demand_healthy 1.0" in service.get("/metrics").text
+    service.now += service.settings.max_age_seconds + 1
+    assert "glidein_demand_healthy 0.0" in service.get("/metrics").text
+    assert service.get("/healthz").status_code == 503
 
 
 @pytest.mark.parametrize(("jobs_started", "wait_s"), [(4, 195), (0, None)])
@@ -58,11 +77,8 @@ def test_callers_cannot_make_series_up(service):
 
 def test_the_number_of_entries_is_bounded_and_the_rest_is_counted(service, monkeypatch):
     monkeypatch.setattr(metrics, "MAX_SERIES", 2)
-    ended = {"shape": "s", "started": 0, "registered": 0, "ended": 9, "jobs": 1,
-             "jobs_failed": 0, "exit_status": 0}  # fmt: skip
-    glideins = [{**ended, "name": f"g{number}", "batch_id": str(number), "entry": f"q{number}"} for number in range(4)]
-    entries = [{"entry": f"q{number}", "shape": "s", "queued": 1} for number in (0, 5)]
-    summaries = {"since": 0, "until": 1, "glideins": glideins}
+    summaries = summaries_of(*(ended_glidein(number, entry=f"q{number}") for number in range(4)))
+    entries = [reported_entry(entry=f"q{number}") for number in (0, 5)]
     service.result("report", site_report(entries=entries, summaries=summaries), TOKEN)
     found = samples(service)
     series = {name: {dict(key[1:]).get("entry") for key in found if key[0] == name} for name, *_labels in found}

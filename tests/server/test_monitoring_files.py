@@ -22,7 +22,7 @@ from glidein_demand.pool.schedds import Starts
 from prometheus_client.parser import text_string_to_metric_families
 from werkzeug.serving import make_server
 
-from conftest import TOKEN, group, site_report
+from conftest import TOKEN, Service, ended_glidein, group, reported_entry, site_report, summaries_of
 from running import fetch, free_port
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,29 +53,23 @@ needs_prometheus = pytest.mark.skipif(
 )
 
 
-@pytest.fixture
-def full_service(new_service):
+@pytest.fixture(scope="module")
+def full_service(tmp_path_factory):
     """Return a service with a value of every metric."""
-    service = new_service(metrics={"graphite_server": "127.0.0.1"})
+    url = f"sqlite:///{tmp_path_factory.mktemp('metrics')}/state.db"
+    service = Service(url=url, metrics={"graphite_server": "127.0.0.1"})
     fill(service)
-    return service
+    yield service
+    service.close()
 
 
 def fill(service):
     now = service.now
     service.read(group(5), group(7, memory_mb=4096))
-    entry = site_report()["entries"][0]
-    glidein = {"shape": "node", "entry": "RM", "name": "g", "batch_id": "0", "started": now - 90, "ended": now - 9,
-               "registered": now - 80, "jobs": 1, "jobs_failed": 0, "exit_status": 0}  # fmt: skip
-    service.result(
-        "report",
-        site_report(
-            as_of=now,
-            entries=[{**entry, "credential_expires": now + 86400, "running_glideins": [{"id": "1", "wait_s": 60}]}],
-            summaries={"since": 0, "until": now, "glideins": [glidein]},
-        ),
-        TOKEN,
-    )
+    entry = reported_entry(credential_expires=now + 86400, running_glideins=[{"id": "1", "wait_s": 60}])
+    glidein = ended_glidein(started=now - 90, registered=now - 80, ended=now - 9)
+    report = site_report(as_of=now, entries=[entry], summaries=summaries_of(glidein, until=now))
+    service.result("report", report, TOKEN)
     wanted = service.result("get_demand", {}, TOKEN)["groups"][0]["id"]
     service.result("lease", {"site": "PSC", "entries": {"RM": {wanted: 3}}}, TOKEN)
     row = {"site": "PSC", "entry": "RM", "shape": "node", "registered": 2, "cpus": 56, "cpus_claimed": 28}
@@ -85,9 +79,8 @@ def fill(service):
         now,
     )  # fmt: skip
     for at in (now - 60, now):
-        service.server.core_hours.reported(
-            site_report(as_of=at, entries=[{**entry, "cpus": 28, "running_since": None}]), at
-        )
+        report = site_report(as_of=at, entries=[reported_entry(cpus=28, running_since=None)])
+        service.server.core_hours.reported(report, at)
         service.server.core_hours.jobs_seen([["PSC", "RM", "node", "alice@pool", "", "", 28]], at)
     service.server.pool_state.store_starts(Starts(now, 4, 780))
 
@@ -148,15 +141,8 @@ def test_metrics_and_labels_of_queries_and_rules_exist(expression, all_exposed):
 
 
 @pytest.fixture(scope="module")
-def all_exposed(tmp_path_factory):
-    from conftest import Service
-
-    service = Service(
-        url=f"sqlite:///{tmp_path_factory.mktemp('metrics')}/state.db", metrics={"graphite_server": "127.0.0.1"}
-    )
-    fill(service)
-    yield {**exposed(service), **OF_PROMETHEUS}
-    service.close()
+def all_exposed(full_service):
+    return {**exposed(full_service), **OF_PROMETHEUS}
 
 
 def test_the_check_finds_unknown_metrics_and_labels():
@@ -319,37 +305,6 @@ def test_a_real_prometheus_evaluates_all_queries_and_rules(new_service, tmp_path
         states = {rule["name"]: rule["state"] for rule in rules}
         assert states["GlideinDemandServerDown"] == "inactive"
         assert states["GlideinTokenExpires"] == "firing"
-
-
-def test_a_token_whose_expiry_time_is_unknown_has_no_series(service):
-    service.result("report", site_report(), TOKEN)
-    assert "glidein_site_credential_expiry_timestamp_seconds" not in exposed(service)
-
-
-def test_an_expiry_time_must_be_a_time(service):
-    entry = {**site_report()["entries"][0], "credential_expires": -1}
-    error = service.error("report", site_report(entries=[entry]), TOKEN)
-    assert error["data"].startswith("entries[0].credential_expires: ")
-
-
-def test_errors_of_a_site_and_of_its_entries_are_metrics(service):
-    entry = site_report()["entries"][0]
-    entries = [entry, {**entry, "shape": "small", "error": "refused"}, {**entry, "entry": "other"}]
-    service.result("report", site_report(entries=entries, error="login needed", orphans=2), TOKEN)
-    text = service.get("/metrics").text
-    assert 'glidein_site_report_error{site="PSC"} 1.0' in text
-    assert 'glidein_site_entry_error{entry="RM",site="PSC"} 1.0' in text
-    assert 'glidein_site_entry_error{entry="other",site="PSC"} 0.0' in text
-    assert 'glidein_site_orphans{site="PSC"} 2.0' in text
-
-
-def test_the_server_is_healthy_while_the_demand_is_recent(service):
-    assert "glidein_demand_healthy 0.0" in service.get("/metrics").text
-    service.read(group(1))
-    assert "glidein_demand_healthy 1.0" in service.get("/metrics").text
-    service.now += service.settings.max_age_seconds + 1
-    assert "glidein_demand_healthy 0.0" in service.get("/metrics").text
-    assert service.get("/healthz").status_code == 503
 
 
 def test_the_roles_template_makes_settings_of_a_dictionary():

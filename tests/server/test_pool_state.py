@@ -4,14 +4,8 @@ import pytest
 from glidein_demand.pool.pool_state import GONE, PoolState
 
 from conftest import NOW, demand_answer, group, settings
-from databases import Clock
 
 DAY = 86400
-
-
-@pytest.fixture
-def clock():
-    return Clock(NOW)
 
 
 @pytest.fixture

@@ -131,12 +131,6 @@ def test_callers_with_a_token_request_attributes_and_get_those_that_divide_the_g
     assert service.server.requested_attributes.names() == names
 
 
-@pytest.mark.parametrize("value", ["ProjectName", ["a b"], ["1a"], ["x" * 65], [1], ["A"] * 21, {"A": 1}])
-def test_an_invalid_list_of_names_is_refused(service, value):
-    error = service.error("get_demand", {"attributes": value}, TOKEN)
-    assert (error["code"], "attributes" in error["data"]) == (-32602, True)
-
-
 # --- security ---
 
 

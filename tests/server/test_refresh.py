@@ -14,7 +14,7 @@ from glidein_demand.refresh import Refresher
 from glidein_demand.store import schema
 from sqlalchemy.exc import SQLAlchemyError
 
-from conftest import NOW, TOKEN, demand_answer, group, settings
+from conftest import NOW, TOKEN, claim, demand_answer, group, settings
 from databases import becomes
 from supply_ads import Collector, recorded_ads
 
@@ -157,22 +157,16 @@ def test_the_last_result_decides_whether_the_query_is_divided_and_a_part_that_fa
     assert seen == [(1, ["cm"], 5), (4, ["cm"], 15), (7, [], 15)]
 
 
-@pytest.mark.parametrize(
-    ("names", "asked", "failed"),
-    [
-        ([], ["a", "b", "c"], []),
-        (["b", "typo"], ["b"], [{"name": "typo", "error": GONE, "as_of": None}]),
-    ],
-)
-def test_all_schedds_of_the_collector_are_read_or_those_of_the_settings(refreshing, names, asked, failed):
+def test_the_schedds_of_the_settings_are_read(refreshing):
     pool = Pool("a", "b", "c")
-    refresher = refreshing(pool, pool={"schedds": names})
+    refresher = refreshing(pool, pool={"schedds": ["a", "b", "typo"]})
     refresher.refresh_once()
-    assert sorted(pool.asked("demand")) == asked
-    assert refresher.demand["schedds"] == {"answered": asked, "failed": failed}
-    assert refresher.demand["groups"][0]["count"] == 5 * len(asked)
+    assert sorted(pool.asked("demand")) == ["a", "b"]
+    failed = [{"name": "typo", "error": GONE, "as_of": None}]
+    assert refresher.demand["schedds"] == {"answered": ["a", "b"], "failed": failed}
+    assert refresher.demand["groups"][0]["count"] == 10
     assert (refresher.demand["as_of"], refresher.supply["as_of"], refresher.supply["others"]) == (NOW, NOW, 2)
-    assert refresher.starts == (NOW, 2 * len(asked), 90 * len(asked))
+    assert refresher.starts == (NOW, 4, 180)
 
 
 @pytest.mark.parametrize(
@@ -336,36 +330,24 @@ def test_slots_can_be_passed_over_only_if_each_refresh_of_that_time_has_found_id
     assert query["passed_over_before"] == (query["now"] - seconds if is_known else None)
 
 
-def test_groups_that_were_passed_over_are_stored(service):
+@pytest.mark.parametrize("failures", [[], [NOW + 300]])
+def test_groups_that_were_passed_over_are_stored_although_queries_of_the_collector_fail(service, failures):
     pool = Pool(cm=demand_answer([group(2)]))
     refresher = Refreshing(service, pool)
     key, name = ("PSC", "RM", "node"), group()["id"]
     refresher.refresh_once()
-    service.result("lease", {"site": "PSC", "entries": {"RM": {name: 2}}}, TOKEN)
-    for service.now in (NOW, NOW + 300):
-        pool.answers["supply"] = {**SUPPLY, "empty_glideins": [[*key, 1, [[NOW - 10, None, 1]]]]}
+    service.result("lease", claim(2), TOKEN)
+    read = {**SUPPLY, "empty_glideins": [[*key, 1, [[NOW - 10, None, 1]]]]}
+    last = NOW + 300 * (1 + len(failures))
+    for service.now in (NOW, *failures, last):
+        pool.answers["supply"] = QueryError("no answer") if service.now in failures else read
         refresher.refresh_once()
     assert set(service.server.passed_over.closed(service.now)[key]) == {name}
     # A reading counts once: the collector fails, and the group stays open after its time.
     pool.answers["supply"] = QueryError("no answer")
-    for service.now in (NOW + 900, NOW + 1500):
+    for service.now in (last + 600, last + 1200):
         refresher.refresh_once()
         assert service.server.passed_over.closed(service.now) == {}
-
-
-def test_a_group_is_passed_over_although_every_second_query_of_the_collector_fails(service):
-    pool = Pool(cm=demand_answer([group(2)]))
-    refresher = Refreshing(service, pool)
-    key, name = ("PSC", "RM", "node"), group()["id"]
-    refresher.refresh_once()
-    service.result("lease", {"site": "PSC", "entries": {"RM": {name: 2}}}, TOKEN)
-    supply_answer = {**SUPPLY, "empty_glideins": [[*key, 1, [[NOW - 10, None, 1]]]]}
-    for service.now, answer in (
-        (NOW, supply_answer), (NOW + 300, QueryError("no answer")), (NOW + 600, supply_answer),
-    ):  # fmt: skip
-        pool.answers["supply"] = answer
-        refresher.refresh_once()
-    assert set(service.server.passed_over.closed(service.now)[key]) == {name}
 
 
 # --- threads ---

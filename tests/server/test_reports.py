@@ -5,20 +5,13 @@
 import pytest
 from glidein_demand.store import reports as reports_
 from glidein_demand.store.database import Database
-from glidein_demand.store.reports import Clients, FullError, Reports, newly_launched
+from glidein_demand.store.reports import Clients, FullError, Reports
 
-from databases import NOW
+from conftest import NOW
+from conftest import reported_entry as entry
+from conftest import site_report as report
 
 METRICS = {"glideins_running": {"Cluster": 7}, "glideins_idle": {"Cluster": 3}, "glideins_launched": {"Cluster": 3}}
-
-
-def entry(**changes):
-    return {"entry": "RM", "shape": "node", "present": 3, "queued": 1, "running": 2, "sick": 0, "registered": 2,
-            "launched": 1, "cancelled": 0, "reason": "28 idle jobs", "error": None, **changes}  # fmt: skip
-
-
-def report(site="PSC", as_of=NOW, **changes):
-    return {"site": site, "as_of": as_of, "error": None, "entries": [entry()], "orphans": 0, **changes}
 
 
 @pytest.fixture
@@ -38,15 +31,15 @@ def test_a_report_replaces_the_previous_one_and_outlives_its_process(reports, da
 
 
 def test_the_number_of_sites_is_limited_and_a_forgotten_one_makes_room(reports, database_url):
-    reports.add(report("A"), NOW)
-    reports.add(report("B"), NOW)
+    reports.add(report(site="A"), NOW)
+    reports.add(report(site="B"), NOW)
     with pytest.raises(FullError, match="2 sites are known already"):
-        reports.add(report("C"), NOW)
-    reports.add(report("A", as_of=NOW + 1), NOW + 1)
+        reports.add(report(site="C"), NOW)
+    reports.add(report(site="A", as_of=NOW + 1), NOW + 1)
     reports.delete("A")
     for known in (reports, Reports(Database(database_url))):
         assert (list(known.reports()), known.launched()) == (["B"], {"B": 1})
-    reports.add(report("C"), NOW)
+    reports.add(report(site="C"), NOW)
 
 
 @pytest.mark.parametrize(
@@ -69,10 +62,6 @@ def test_a_report_from_the_future_does_not_keep_later_ones_away(reports):
     reports.add(report(as_of=NOW + 86400), NOW)
     assert reports.add(report(as_of=NOW + 60), NOW + 60) is True
     assert reports.reports()["PSC"]["as_of"] == NOW + 60
-
-
-def test_launched_glideins_of_all_entries_are_summed():
-    assert newly_launched(None, report(entries=[entry(launched=3), entry(shape="half", launched=4)])) == 7
 
 
 def test_beyond_the_limit_the_client_with_the_oldest_data_is_removed(monkeypatch):

@@ -20,7 +20,7 @@ def error_of(response):
     return body["error"]
 
 
-@pytest.mark.parametrize("identity", ["a", "", 0, 3.5, None, "request"])
+@pytest.mark.parametrize("identity", ["a", "", "ü", 'a"b\\', 0, 2, -7, 3.5, 10**400, None, "request"])
 def test_the_id_comes_back_as_it_was(service, identity):
     assert service.post({**CALL, "id": identity}).json == {"jsonrpc": "2.0", "result": [], "id": identity}
 
@@ -51,15 +51,9 @@ def test_a_request_with_a_wrong_member_is_invalid(service, change):
     assert response.json["id"] is None
 
 
-def test_parameters_that_a_method_does_not_take_are_refused(service):
-    assert service.error("get_demand", {"nope": 1})["data"] == "Object contains unknown field `nope`"
-    assert service.error("get_state", [1, 2])["data"] == "expected at most 0 parameters, got 2"
-
-
 def test_parameters_may_be_given_by_position(service):
     service.read(group(5))
     assert service.result("get_demand", [["PSC"]]) == service.result("get_demand", {"sites": ["PSC"]})
-    assert service.error("get_demand", [[5]])["data"] == "sites[0]: expected `str`, got `int`"
     assert service.result("monitoring", ["glide@login1", NOW, {"glideins_idle": 2}], TOKEN) == ""
     assert service.server.clients.recent(NOW)["glide@login1"]["metrics"] == {"glideins_idle": {"Cluster": 2}}
 

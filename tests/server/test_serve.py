@@ -22,7 +22,6 @@ from running import COMMAND, Running, fetch
         ("server.bind = '192.0.2.1'", 1, ["server.bind = '192.0.2.1'", "cannot listen", "address of this host"]),
         ("server.bind = 'no such host'", 2, ["server.bind = 'no such host'", "address of this host"]),
         ("server.bind = '127.0.0.1'\nserver.port = {taken}", 1, ["server.port = {taken}", "in use"]),
-        ("state.database = 'sqlite:////nonexistent/state.db'", 1, ["state.database"]),
         ("state.database = 'postgresql+nodriver://x@127.0.0.1:1/late'", 2, ["state.database"]),
     ],
 )
