@@ -16,7 +16,12 @@ options:
     description: Result of M(glidein.ops.job_analysis).
     type: dict
     required: true
-positional: analysis
+  left_out:
+    description: The hosts in pull mode, whose entries the plan does not consider.
+    type: list
+    elements: str
+    required: true
+positional: analysis, left_out
 """
 
 from typing import Any, Callable, Dict, List
@@ -25,9 +30,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle impor
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import job_explanation
 
 
-def explanation(planned: Dict[str, Any], analysis: Dict[str, Any]) -> List[str]:
+def explanation(planned: Dict[str, Any], analysis: Dict[str, Any], left_out: List[str]) -> List[str]:
     """Return the lines that explain why the job of a plan waits."""
-    return job_explanation(planned["job"], Demand(**planned["demand"]), Plan.of(planned["plan"]), analysis)
+    return job_explanation(planned["job"], Demand(**planned["demand"]), Plan.of(planned["plan"]), analysis, left_out)
 
 
 class FilterModule:

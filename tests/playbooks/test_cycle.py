@@ -288,6 +288,13 @@ def test_the_status_shows_readable_sites(cycles):
     assert shown.count("the login node did not return a result within 2 s") == 1, status.output
     assert "GATEWAYS lab: stopped: idle, HTCondor 23.9.6. To start it, run glidein.ops.gateway" in shown, status.output
     assert max(len(line) for line in status.shown.splitlines()) <= 100
+    assert "Left out, because they are in pull mode: g_pull." in status.output
+
+
+def test_a_status_of_sites_in_pull_mode_alone_ends_with_an_error(deployment):
+    status = deployment.play("status", "-l", "g_pull")
+    assert status.status != 0, status.output
+    assert "so no batch queue can be read from here: g_pull. The page of" in " ".join(status.output.split())
 
 
 def test_check_mode_shows_the_plan_and_the_scripts_and_changes_nothing(deployment):

@@ -41,12 +41,14 @@ def with_job(demand: Dict[str, Any], job: Dict[str, Any]) -> Dict[str, Any]:
     return dict(demand, groups=[*others, dict(group, count=1, leased=0, stale=0, unmaterialized=0)])
 
 
-def job_explanation(job: Dict[str, Any], demand: Demand, plan: Plan, analysis: Dict[str, Any]) -> List[str]:
+def job_explanation(
+    job: Dict[str, Any], demand: Demand, plan: Plan, analysis: Dict[str, Any], left_out: Sequence[str] = ()
+) -> List[str]:
     """Return the lines that explain why a job waits.
 
     job: get_job; demand, plan: of cycle.read_demand and cycle.plan_sites for the demand of `with_job` and the group of
     the job, without items for a job that needs no plan; analysis: the result of job_analysis, also of a skipped or
-    failed task.
+    failed task; left_out: the hosts in pull mode, which the plan does not consider.
     """
     row = _row(demand.demand, job) if job["state"] == "idle" else None
     counted = row is not None and row["count"] > 0
@@ -57,7 +59,7 @@ def job_explanation(job: Dict[str, Any], demand: Demand, plan: Plan, analysis: D
     lines += section(title, _entry_lines(rows, plan, job.get("group"), counted))
     claimed = _claimed_lines(rows, demand) if job["state"] == "idle" else []
     lines += section("HTCONDOR (condor_q -better-analyze)", claimed + _analysis_lines(job, analysis))
-    return lines + section("NEXT STEP", wrap(_next_step(job, demand, plan, rows, row), "  "))
+    return lines + section("NEXT STEP", wrap(_next_step(job, demand, plan, rows, row, left_out), "  "))
 
 
 def _row(demand: Dict[str, Any], job: Dict[str, Any]) -> Optional[Dict[str, Any]]:
@@ -166,6 +168,7 @@ def _next_step(
     plan: Plan,
     rows: Sequence[Dict[str, Any]],
     row: Optional[Dict[str, Any]],
+    left_out: Sequence[str],
 ) -> str:
     """Return the one thing to do next, in a sentence."""
     blocking = [each for each in job["obstacles"] if each["blocks"]]
@@ -182,10 +185,10 @@ def _next_step(
         return job["obstacles"][0]["action"]
     if not rows:
         return "Add a site: no site of the inventory has an entry that could be read."
-    return _step_of_group(job["group"], plan, rows)
+    return _step_of_group(job["group"], plan, rows, left_out)
 
 
-def _step_of_group(group: Dict[str, Any], plan: Plan, rows: Sequence[Dict[str, Any]]) -> str:
+def _step_of_group(group: Dict[str, Any], plan: Plan, rows: Sequence[Dict[str, Any]], left_out: Sequence[str]) -> str:
     """Return the next step for a job that only lacks a glidein."""
     items = {item.key: item for item in plan.items}
     serving = [row for row in rows if row["serves"]]
@@ -204,9 +207,10 @@ def _step_of_group(group: Dict[str, Any], plan: Plan, rows: Sequence[Dict[str, A
             "-all -allusers`: the negotiator has left the job idle beside free glideins that fit."
         )
     if not fitting:
+        in_pull_mode = f" Sites in pull mode were not considered: {', '.join(left_out)}." if left_out else ""
         return (
             "Change the request of the job, or add a shape or an entry that satisfies it: the table has the first "
-            "reason of each entry."
+            f"reason of each entry.{in_pull_mode}"
         )
     unserved = [each["reason"] for each in plan.unserved if each["group"] == group["id"]]
     if unserved:

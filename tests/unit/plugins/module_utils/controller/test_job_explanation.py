@@ -58,7 +58,7 @@ def job(state="idle", asked=None, **changes):
     )
 
 
-def explained(one, *groups, counts=None, analysis=None, sites=None, known=(), **demand_changes):
+def explained(one, *groups, counts=None, analysis=None, sites=None, known=(), left_out=(), **demand_changes):
     """Return (lines as one text, next step). groups: the idle jobs; counts: numbers of the queue of main/core."""
     now, plan = Demand(demand(*groups, **demand_changes), supply(*known)), Plan()
     if one["group"] and one["state"] in ("idle", "held"):
@@ -66,7 +66,7 @@ def explained(one, *groups, counts=None, analysis=None, sites=None, known=(), **
             sites = [{"site": site(), "queue": queue({MAIN: counts or {}}), "error": None}]
         made = make_plan(with_job(now.demand, one), now.supply, sites, NOW, 900, one["group"]["id"])
         plan = Plan(made.pop("plan"), **made)
-    lines = job_explanation(one, now, plan, SKIPPED if analysis is None else analysis)
+    lines = job_explanation(one, now, plan, SKIPPED if analysis is None else analysis, left_out)
     assert max(map(len, lines)) <= WIDTH
     assert len(lines) <= 60
     return "\n".join(lines), next_step_of(lines)
@@ -98,10 +98,11 @@ def test_a_job_whose_glidein_has_no_slot_yet_waits_for_it(state, next_step):
 
 def test_a_job_that_fits_no_shape_gets_the_reason_of_each_entry():
     large = group("a", 1, cpus=64)
-    text, step = explained(job(asked=large), large)
+    text, step = explained(job(asked=large), large, left_out=["login.vega"])
     assert "Its group: 1 idle job: 1 not served." in text
     assert "  each job requests 64 cpus, but the shape has 1" in text
     assert step.startswith("Change the request of the job, or add a shape or an entry that satisfies it")
+    assert step.endswith("reason of each entry. Sites in pull mode were not considered: login.vega.")
 
 
 def test_a_limit_that_is_reached_is_the_next_step():
