@@ -4,6 +4,7 @@
 """Tests of decisive expressions in plays and roles."""
 
 import pathlib
+import time
 
 import pytest
 import yaml
@@ -186,6 +187,25 @@ def test_a_probe_names_the_reason_why_nothing_was_submitted(row, limited_by, wor
     variables = {"probe_entry": "RM", "probe_shape": "core", "probe_row": row, "probe_glideins": decided}
     templar = Templar(loader=DataLoader(), variables=trusted(variables))
     assert words in templar.template(trusted(task["ansible.builtin.assert"]["fail_msg"]))
+
+
+@pytest.mark.parametrize("begun_s, result, is_over", [(899, {}, False), (901, {}, True), (0, {"registered": 1}, True)])
+def test_a_probe_ends_after_its_patience_however_long_each_reading_takes(begun_s, result, is_over):
+    name = "Follow the glidein until it has joined the pool or has ended (FAILED - RETRYING means that it has not yet)"
+    task = dict(TASKS)[f"playbooks/probe.yml: {name}"]
+    # As of set_fact and of -e, in ansible-core before 2.19: texts.
+    variables = {"probe_begun": str(time.time() - begun_s), "probe_patience_s": "900", "probe_result": result}
+    templar = Templar(loader=DataLoader(), variables=variables)
+    assert templar.template(trusted(f"{{{{ {task['until']} }}}}")) is is_over
+    assert templar.template(trusted(f"{{{{ {task['retries'].strip('{} ')} * {task['delay']} }}}}")) > 900
+
+
+def test_a_host_that_cannot_be_reached_is_an_error_unless_a_report_names_it():
+    assert {play["name"] for play in PLAYS if play.get("ignore_unreachable")} == {
+        *("Read the batch queues", "Show demand and the glideins of all sites"),  # of status and explain
+        "Match idle jobs with sites and apply the plan",  # of cycle
+        *("Find tokens that end soon", "Renew tokens that end soon on the central manager"),
+    }
 
 
 def needs_linear(play):
