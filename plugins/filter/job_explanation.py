@@ -20,17 +20,17 @@ options:
     description: The hosts in pull mode, whose entries the plan does not consider.
     type: list
     elements: str
-    default: []
+    required: true
 positional: analysis, left_out
 """
 
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.job_explanation import job_explanation
 
 
-def explanation(planned: Dict[str, Any], analysis: Dict[str, Any], left_out: Sequence[str] = ()) -> List[str]:
+def explanation(planned: Dict[str, Any], analysis: Dict[str, Any], left_out: List[str]) -> List[str]:
     """Return the lines that explain why the job of a plan waits."""
     return job_explanation(planned["job"], Demand(**planned["demand"]), Plan.of(planned["plan"]), analysis, left_out)
 
