@@ -299,6 +299,10 @@ def test_shapes_are_in_the_order_of_the_inventory():
             ["glidein_entries.main.shapes.job: ", "ranges of at most 64 sizes (these have 77)"],
         ),
         (
+            {"shapes": {str(number): shape() for number in range(1001)}},
+            ["glidein_entries: these are 1001 shapes", "at most 1000 of a site. Use narrower ranges"],
+        ),
+        (
             {"shapes": {"job": shape(cpus={"min": 1, "max": 2}, whole_node=True)}},
             ["glidein_entries.main.shapes.job.whole_node", "false in a shape with ranges"],
         ),
