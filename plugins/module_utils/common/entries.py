@@ -43,6 +43,8 @@ LIMITS = ("queued", "total", "per_cycle")
 RESOURCE_LIMITS = ("cores", "gpus")
 # The steps of `eagerness`, from as few glideins as possible to waits as short as possible; their numbers are 0, 1, ...
 EAGERNESS = ("certain", "roomy", "redundant", "everywhere")
+# The most shapes of a site: the demand server accepts no more in a report.
+MAX_SHAPES = 1000
 DEFAULT_RETIREMENT_S = 600
 DEFAULT_IDLE_TIMEOUT_S = 1200
 # Idle whole nodes cost more.
@@ -225,6 +227,12 @@ def normalise_site(deployment, site, entries, limits=None, budget=None, eagernes
         result[name] = dict(_entry(problems, variable, raw, site_limits["array"]), name=name)
         if result[name].get("eagerness") is None:
             result[name]["eagerness"] = site_eagerness
+    number = sum(len(entry.get("shapes") or ()) for entry in result.values())
+    if number > MAX_SHAPES:
+        problems.append(
+            f"glidein_entries: these are {number} shapes, of which ranges stand for several; expected at most "
+            f"{MAX_SHAPES} of a site. Use narrower ranges, or one number."
+        )
     if problems:
         raise InputError(problems)
     return {

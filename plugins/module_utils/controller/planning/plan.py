@@ -185,9 +185,10 @@ def make_plan(
 ) -> Dict[str, Any]:
     """Plan for all sites at once: a pure function.
 
-    demand, supply: results of get_demand and get_supply; sites: list of {"site": normalise_site result, "queue": result
-    of queue_info or None, "error": text or None}, no two of one name; now_s: epoch seconds; max_age_s: seconds after
-    which demand and supply are too old to act upon; explain: id of a demand group; options: see input.plan_options.
+    demand, supply: results of get_demand and get_supply; sites: of input.read_sites, {"site": normalise_site result,
+    "queue": result of queue_info or None, "error": text or None}, no two of one name; now_s: epoch seconds; max_age_s:
+    seconds after which demand and supply are too old to act upon; explain: id of a demand group; options: see
+    input.plan_options.
 
     Returns a mapping of: plan, PlanItems by site, entry and shape; unserved, [{"group", "count", "reason"}] of the jobs
     that no glidein is ordered for; unserved_at, {group id: {site: reason}} of the largest groups of them; explanation,
