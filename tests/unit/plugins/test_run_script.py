@@ -406,7 +406,7 @@ def test_an_interrupted_update_is_repaired(schedule, repository, is_readable):
 
 @pytest.mark.parametrize("is_restored", [True, False])
 def test_a_checkout_that_fails_half_way_is_restored_or_not_used(schedule, repository, is_restored):
-    """git checkout writes one of two files and fails, as on a full disk; git reset then fails, too, or does not."""
+    """Git writes one of two files of a checkout, as on a full disk; git reset then fails, too, or does not."""
     assert schedule.run("cycle")[0] == 0
     commit = repository.git("rev-parse", "HEAD")
     repository.commit("two")
