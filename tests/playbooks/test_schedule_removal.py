@@ -27,11 +27,12 @@ def run(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "home" / ".glidein-pull" / "left" / "versions").mkdir(parents=True)
 
-    def runner(*arguments, group="glidein_sites", flock="{flock} \"$@\"", **variables):
+    def runner(*arguments, group="glidein_sites", flock='{flock} "$@"', **variables):
         write_program(tmp_path / "bin" / "flock", "#!/bin/sh\n" + flock.replace("{flock}", shutil.which("flock")))
         # A crontab of this machine is left alone.
         write_program(tmp_path / "bin" / "crontab", '#!/bin/sh\n[ "$1" = -l ] || touch "$HOME/crontab-was-written"\n')
-        (tmp_path / "inventory/hosts.json").write_text(json.dumps({group: {"hosts": {"login": {**LOCAL, **variables}}}}))
+        groups = {group: {"hosts": {"login": {**LOCAL, **variables}}}}
+        (tmp_path / "inventory/hosts.json").write_text(json.dumps(groups))
         path = f"{tmp_path}/bin:{os.environ['PATH']}"
         settings = {"HOME": str(tmp_path / "home"), "PATH": path, "ANSIBLE_REMOTE_TMP": str(tmp_path / "remote")}
         status, output = run_playbook(*arguments, "-i", "hosts.json", folder=tmp_path / "inventory", **settings)

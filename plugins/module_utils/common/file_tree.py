@@ -103,8 +103,8 @@ def _check_no_loop(top, folder):
         parent = os.path.dirname(parent)
         if os.path.samefile(parent, folder):
             raise InputError(
-                f"{folder} on the controller leads back to {parent}, which contains it; expected a tree of files. Remove "
-                "the symbolic link."
+                f"{folder} on the controller leads back to {parent}, which contains it; expected a tree of files. "
+                "Remove the symbolic link."
             )
 
 

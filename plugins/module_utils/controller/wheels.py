@@ -6,6 +6,7 @@
 The controller's pip asks the package index; the host needs neither an index nor a pip of its own.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -122,8 +123,11 @@ def _download(argv: List[str], timeout_s: float) -> None:
 
 
 def _remove_unused(cache: str) -> None:
-    """Remove wheels that no run has used for a long time."""
+    """Remove wheels that no run has used for a long time, and what killed downloads left."""
     for name in os.listdir(cache):
         path = os.path.join(cache, name)
-        if re.match(r"wheels-[0-9a-f]{12}\Z", name) and time.time() - os.stat(path).st_mtime > _UNUSED_S:
-            shutil.rmtree(path, ignore_errors=True)
+        # Another run may remove the directory of its download meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            is_old = time.time() - os.stat(path).st_mtime > _UNUSED_S
+            if is_old and re.match(r"(wheels-[0-9a-f]{12}|\.wheels-.*)\Z", name):
+                shutil.rmtree(path, ignore_errors=True)

@@ -339,6 +339,13 @@ def follow(schedule, repository, revision="main", folder="site"):
     schedule.configure(inventory=inventory, repository=repository.path, revision=revision)
 
 
+def change_git(schedule, text):
+    """Let git begin with these lines of a shell script."""
+    (schedule.folder / "bin").mkdir()
+    write_program(schedule.folder / "bin" / "git", f'#!/bin/sh\n{text}\nexec {shutil.which("git")} "$@"\n')
+    schedule.path = f"{schedule.folder}/bin:{schedule.path}"
+
+
 def test_each_run_has_the_last_commit(schedule, repository):
     assert schedule.run("cycle")[1].startswith("one\n")
     commit = repository.commit("two")
@@ -399,25 +406,16 @@ def test_an_interrupted_update_is_repaired(schedule, repository, is_readable):
 
 @pytest.mark.parametrize("is_restored", [True, False])
 def test_a_checkout_that_fails_half_way_is_restored_or_not_used(schedule, repository, is_restored):
-    """git checkout writes one of two files and fails, as on a full disk; git reset then fails, too, or does not."""
+    """Git writes one of two files of a checkout, as on a full disk; git reset then fails, too, or does not."""
     assert schedule.run("cycle")[0] == 0
     commit = repository.git("rev-parse", "HEAD")
     repository.commit("two")
     failing = "checkout*" if is_restored else "checkout*|*reset*"
-    (schedule.folder / "bin").mkdir()
-    write_program(
-        schedule.folder / "bin" / "git",
-        f"""#!/bin/sh
-case $* in
-checkout*) printf two >site/hosts.yml; printf new >site/new.yml ;;
-esac
-case $* in
-{failing}) echo 'No space left on device' >&2; exit 1 ;;
-esac
-exec {shutil.which("git")} "$@"
-""",
+    change_git(
+        schedule,
+        f"""case $* in checkout*) printf two >site/hosts.yml; printf new >site/new.yml ;; esac
+        case $* in {failing}) echo 'No space left on device' >&2; exit 1 ;; esac""",
     )
-    schedule.path = f"{schedule.folder}/bin:{schedule.path}"
     schedule.script("echo ran; cat hosts.yml; ls")
     status, output = schedule.run("cycle")
     found = schedule.outcome()
@@ -425,6 +423,17 @@ exec {shutil.which("git")} "$@"
     assert ("ran\none\nhosts.yml\n" in output, "ran" in output) == (is_restored, is_restored)
     assert found["inventory"]["commit"] == (commit if is_restored else None)
     assert ("The last checkout was not restored: No space left on device" in found["message"]) != is_restored
+
+
+def test_a_signal_during_the_update_is_recorded_and_nothing_runs(schedule, repository):
+    change_git(schedule, 'case $* in fetch*) touch "$FOLDER/started"; sleep 1 ;; esac')
+    schedule.script("echo ran")
+    process = schedule.start("cycle")
+    wait_for((schedule.folder / "started").exists)
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=300)[0]
+    assert process.returncode == schedule.outcome()["exit_status"] == 128 + signal.SIGTERM, output
+    assert b"ran\n" not in output and schedule.running() == []
 
 
 def test_the_metrics_are_in_the_text_format_of_prometheus():

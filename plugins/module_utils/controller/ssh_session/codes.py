@@ -47,8 +47,8 @@ def wait_and_step(now: float, interval: int, last: Optional[int], path: str) -> 
     if last is not None and last >= step:
         if last - step >= _AHEAD_MOST:
             raise GlideinError(
-                f"the last code was for a time {(last - step) * interval} s in the future, according to {path}. Correct "
-                "this host's clock. If it is right now and was ahead then, remove the file."
+                f"the last code was for a time {(last - step) * interval} s in the future, according to {path}. "
+                "Correct this host's clock. If it is right now and was ahead then, remove the file."
             )
         step = last + 1
     return max(0.0, step * interval - now), step

@@ -73,8 +73,9 @@ def test_other_requirements_pythons_and_platforms_have_other_directories():
 
 
 def test_wheels_that_no_run_has_used_for_a_long_time_are_removed(tmp_path):
-    old = tmp_path / "wheels-000000000000"
-    old.mkdir()
-    os.utime(str(old), (time.time() - 100 * 86400, time.time() - 100 * 86400))
+    found = [tmp_path / "wheels-000000000000", tmp_path / ".wheels-of_a_killed_download"]
+    for old in found:
+        old.mkdir()
+        os.utime(str(old), (time.time() - 100 * 86400, time.time() - 100 * 86400))
     wheels.fetch(wheels.directory_of(str(tmp_path), ["a==1"]), DOWNLOAD, 60)
-    assert not old.exists()
+    assert not any(old.exists() for old in found)
