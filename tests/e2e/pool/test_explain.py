@@ -62,7 +62,7 @@ def test_jobs_that_no_glidein_will_run(alice, server, page, limit):
     assert """Requirements want TARGET.GLIDEIN_Site == "nowhere"; there glidein_site is 'slurm'""" in text
 
     text = explain(f"cm#{held}")
-    assert re.search(rf"Job cm#{held}.0 of alice@\S+: held for \d+ s: waits for data", text), text
+    assert re.search(rf"Job cm#{held}.0 of alice@\S+: held for \d+ (s|min): waits for data", text), text
     assert "A held job is not matched." in text
     assert "ENTRIES, after its release" in text
     assert re.search(r"slurm cpu small \d+ \d+ 0 fits 1 job per glidein", text), text
