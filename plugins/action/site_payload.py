@@ -10,7 +10,7 @@ import base64
 import os
 from typing import Any, Dict, List, Optional, Tuple
 
-from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.errors import AnsibleError
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.gateway import gateway_catalogue, gateway_tarball
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
@@ -170,8 +170,6 @@ class ActionModule(ControllerActionModule):
         for path in paths:
             try:
                 read = self._execute_module("ansible.builtin.slurp", module_args={"src": path}, task_vars=task_vars)
-            except AnsibleConnectionFailure:
-                raise
             except AnsibleError as error:
                 raise InputError(f"{path} cannot be read on {manager}: {error}") from error
             if "content" in read:

@@ -5,6 +5,7 @@
 
 import base64
 import json
+import sys
 
 import pytest
 from ansible_collections.glidein.ops.tests.playbooks.ansible_runs import run_playbook
@@ -77,3 +78,25 @@ def test_a_site_without_a_token_of_the_demand_server_is_named(tmp_path):
     output = check(tmp_path, named={}, revoked={"glidein_revoked": True}, good={"glidein_demand_token": "x" * 16})
     assert output.count("[WARNING]: ") == 1
     assert "named: no glidein_demand_token." in output
+
+
+def test_the_reason_why_a_token_cannot_be_installed_is_shown(tmp_path):
+    for name, text in (("token", "e30.e30.c2ln\n"), ("home", "not a directory")):
+        (tmp_path / name).write_text(text)
+    site = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "glidein_credential_file": str(tmp_path / "token"),
+        "glidein_home": str(tmp_path / "home"),
+    }
+    groups = {"glidein_sites": {"hosts": {"login": {**SITE, **site}}}, "glidein_central_manager": {}}
+    role = {"ansible.builtin.include_role": {"name": "glidein.ops.site", "tasks_from": "credential"}}
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "hosts.json").write_text(json.dumps(groups))
+    (folder / "play.yml").write_text(json.dumps([{"hosts": "login", "gather_facts": False, "tasks": [role]}]))
+    status, output = run_playbook("-i", "hosts.json", "play.yml", folder=folder)
+    # ansible-core before 2.19 shows only this task's result: that of the module has no_log.
+    text = " ".join(output.partition("Assert that the site's token was installed]")[2].split())
+    assert status != 0
+    assert f"{tmp_path}/home cannot be written: File exists. Check owner, mode and free space." in text, output

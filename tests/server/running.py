@@ -16,6 +16,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -179,6 +180,10 @@ class BehindProxy:
             __demand_server_key=self.files["key"],
         )
         self.nginx_config = self.folder / "nginx.conf"
+        # Not in `folder`, which nginx's user cannot read.
+        self.temporary = Path(tempfile.mkdtemp(prefix="nginx-", dir="/var/tmp"))  # noqa: S108
+        self.temporary.chmod(0o755)
+        text = text.replace("/var/tmp/", f"{self.temporary}/")  # noqa: S108
         assert text.count("keepalive_timeout 60s;") == text.count("rate=10r/s;") == 1
         text = text.replace("rate=10r/s;", "rate=1r/m;" if limit_req else "rate=10000r/s;")
         text = text.replace("burst=1200 nodelay;", f"{limit_req or 'burst=1200'};")
@@ -214,6 +219,7 @@ class BehindProxy:
         if self.nginx.poll() is None:
             self.nginx.terminate()
             self.nginx.wait(60)
+        shutil.rmtree(self.temporary)
         self.server.__exit__()
 
     call = Running.call

@@ -39,6 +39,8 @@ def handshake(server, **versions):
 def test_the_proxy_presents_its_certificate_and_sends_complete_replies(server):
     assert server.call("get_demand", site="PSC")[0] == 200
     assert server.get("/static/style.css")[0] == 200
+    # nginx's defaults for these directories need not exist in the unit.
+    assert {path.name for path in server.temporary.iterdir()} == {"body", "fastcgi", "proxy", "scgi", "uwsgi"}
 
 
 def test_the_proxy_compresses_replies_for_clients_that_accept_it(server):

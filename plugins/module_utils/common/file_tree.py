@@ -6,6 +6,7 @@
 A manifest is {path relative to the directory: {"sha256": hexadecimal, "mode": "0600"}}.
 """
 
+import contextlib
 import fnmatch
 import hashlib
 import io
@@ -338,8 +339,10 @@ def _remove_stale(parent):
     """Remove what interrupted runs have left."""
     for name in os.listdir(parent):
         path = os.path.join(parent, name)
-        if name.startswith(_STAGING) and time.time() - os.lstat(path).st_mtime > _STALE_S:
-            shutil.rmtree(path, ignore_errors=True)
+        # Another site of the account may be installed at the same time, and remove its own.
+        with contextlib.suppress(FileNotFoundError):
+            if name.startswith(_STAGING) and time.time() - os.lstat(path).st_mtime > _STALE_S:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _line(name, state):

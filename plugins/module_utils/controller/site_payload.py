@@ -81,7 +81,8 @@ def site_sources(
     ]
     if site["glidein_checks_dir"]:
         # After the supplied ones: a check of the operator replaces that of the same name.
-        sources.append({"src": site["glidein_checks_dir"], "dest": "checks", "mode": "0700", "recurse": False})
+        directory = _checks_directory(site["glidein_checks_dir"], inventory_dir)
+        sources.append({"src": directory, "dest": "checks", "mode": "0700", "recurse": False})
     if not url:
         checksums = {tarball["file"]: tarball["sha256"] for tarball in tarballs}
         sources.append({"src": cache, "dest": "tarballs", "checksums": checksums})
@@ -124,6 +125,15 @@ def payload_sources(files: Any, wrapper: Any, inventory_dir: Optional[str]) -> L
     if problems:
         raise InputError(problems)
     return sources
+
+
+def _checks_directory(given: Any, inventory_dir: Optional[str]) -> str:
+    """Return the path of the operator's checks. Raises InputError."""
+    problems: List[str] = []
+    path = _path(problems, "glidein_checks_dir", given, inventory_dir)
+    if path is None or not os.path.isdir(path):
+        raise InputError(problems or f"glidein_checks_dir: {path} is not a directory of the controller")
+    return path
 
 
 def _path(problems: List[str], variable: str, given: Any, inventory_dir: Optional[str]) -> Optional[str]:

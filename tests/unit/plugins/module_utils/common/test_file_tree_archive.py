@@ -195,11 +195,14 @@ def test_the_diff_names_the_files_that_differ(folder, tmp_path):
     assert diff["before"] != diff["after"]
 
 
-def test_files_of_interrupted_runs_are_removed_later(folder, tmp_path):
+def test_files_of_interrupted_runs_are_removed_later(folder, tmp_path, monkeypatch):
     old, fresh = tmp_path / ".incoming-old", tmp_path / ".incoming-fresh"
     old.mkdir()
     fresh.mkdir()
     os.utime(str(old), (time.time() - 7200, time.time() - 7200))
+    # The run for another site of the account removes its own meanwhile.
+    listdir = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: [*listdir(path), ".incoming-removed"])
     files = collect([source(folder)], "0600")
     tree(tmp_path / "v", files).install(archive(files))
     assert not old.exists() and fresh.exists()

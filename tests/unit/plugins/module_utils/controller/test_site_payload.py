@@ -6,7 +6,7 @@
 import base64
 
 import pytest
-from ansible.errors import AnsibleError
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.parsing.dataloader import DataLoader
 from ansible_collections.glidein.ops.plugins.action.site_payload import ActionModule
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
@@ -181,8 +181,10 @@ def test_nodes_fetch_tarballs_from_a_web_server():
 
 
 def test_checks_of_the_operator_come_after_those_of_the_collection(tmp_path):
-    checks = [source for source in collected(glidein_checks_dir=str(tmp_path))["sources"] if source["dest"] == "checks"]
-    assert checks[-1] == {"src": str(tmp_path), "dest": "checks", "mode": "0700", "recurse": False}
+    (tmp_path / "checks").mkdir()
+    sources = collected(inventory_dir=str(tmp_path), glidein_checks_dir="checks")["sources"]
+    checks = [source for source in sources if source["dest"] == "checks"]
+    assert checks[-1] == {"src": f"{tmp_path}/checks", "dest": "checks", "mode": "0700", "recurse": False}
 
 
 def test_a_renewal_collects_the_token_only():
@@ -287,6 +289,10 @@ def test_files_of_a_gateway_that_the_central_manager_lacks_are_not_an_error_in_c
         ({"tarballs.list": OSError(28, "No space left on device")}, {}, "[Errno 28] No space left on device"),
         ({"tokens/lab": AnsibleError("Missing sudo password")}, {},
          "/var/lib/glidein-ops/tokens/lab cannot be read on cm: Missing sudo password"),
+        ({"tarballs.list": AnsibleConnectionFailure("Connection refused")}, {},
+         "/var/lib/glidein-ops/tarballs.list cannot be read on cm: Connection refused"),
+        ({}, {"glidein_checks_dir": __file__}, f"glidein_checks_dir: {__file__} is not a directory of the controller"),
+        ({}, {"glidein_checks_dir": "checks"}, "glidein_checks_dir: 'checks' is invalid; expected an absolute path"),
     ],
 )  # fmt: skip
 def test_every_error_is_in_the_result_because_ansible_would_hide_it(files, variables, error):
