@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from glidein_demand import __version__, cli
 from glidein_demand.store.leases import LeaseLimits, Pause
+from glidein_demand.store.schema import alembic_version
 from glidein_demand.store.tokens import Token, Tokens
 
 from databases import NOW
@@ -180,6 +181,14 @@ def test_the_configuration_may_be_named_before_or_after_the_command(config, caps
 
 def test_the_version_is_printed(run):
     assert run("--version") == (0, f"glidein-demand {__version__}\n", "")
+
+
+def test_the_error_of_a_newer_database_is_one_line(run, database, config):
+    with database.begin() as connection:
+        connection.execute(alembic_version.update().values(version_num="9999"))
+    line = one_line(run("token", "list"))
+    assert line.startswith(f"glidein-demand: {config}: state.database: ")
+    assert "has the tables of another version of glidein-demand: revision 9999" in line
 
 
 # Tests of files are about SQLite, whatever database the other tests use.

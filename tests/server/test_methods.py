@@ -115,8 +115,10 @@ def test_a_wrong_value_is_refused_with_its_reason_and_nothing_is_stored(service,
 
 
 def test_an_accepted_report_is_on_the_page(service):
-    assert service.result("report", site_report(), TOKEN) == {"accepted": True}
-    assert service.server.reports.reports()["PSC"]["received"] == NOW
+    unserved = [{"group": "3f2a", "count": 3, "reason": "no shape"}]
+    assert service.result("report", site_report(unserved=unserved), TOKEN) == {"accepted": True}
+    stored = service.server.reports.reports()["PSC"]
+    assert (stored["received"], stored["unserved"]) == (NOW, unserved)
     assert "28 idle jobs" in service.page()
 
 
