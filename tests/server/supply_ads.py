@@ -15,6 +15,14 @@ from conftest import NOW
 # A glidein of one core: its partitionable slot, and the dynamic slot of a job of one core and 512 MB.
 RECORDED = (Path(__file__).parent / "data" / "slots-23.9.6.txt").read_text()
 
+# The queried attributes of the negotiator's ad, in a pool where three idle jobs fit no slot.
+NEGOTIATOR = {
+    "LastNegotiationCycleTime0": NOW - 20, "LastNegotiationCycleTime1": NOW - 80,
+    "LastNegotiationCycleTime2": NOW - 140,
+    "LastNegotiationCycleNumIdleJobs0": 3, "LastNegotiationCycleNumIdleJobs1": 3, "LastNegotiationCycleNumIdleJobs2": 3,
+    "LastNegotiationCycleRejections0": 1, "LastNegotiationCycleRejections1": 1, "LastNegotiationCycleRejections2": 1,
+}  # fmt: skip
+
 
 def recorded_ads():
     return [classad2.ClassAd(f"[{text.strip()}]".replace("\n", ";\n")) for text in RECORDED.strip().split("\n\n")]
@@ -23,14 +31,14 @@ def recorded_ads():
 class Collector:
     """A collector that answers `query` with ads as HTCondor's does: it applies constraint and projection."""
 
-    def __init__(self, *machines):
-        self.machines = list(machines)
+    def __init__(self, *machines, negotiators=()):
+        self.ads = {"Startd": list(machines), "Negotiator": list(negotiators)}
         self.asked = []
 
     def __call__(self, adtype, constraint, projection):
         self.asked.append((adtype, constraint, projection))
         found = []
-        for ad in self.machines:
+        for ad in self.ads[adtype]:
             scope = classad2.ClassAd(str(ad))
             scope["WhetherWanted"] = classad2.ExprTree(constraint)
             if scope.eval("WhetherWanted") is True:
@@ -40,7 +48,7 @@ class Collector:
 
 def supply_query(**changes):
     """Return the query of a refresh for the pool's machines."""
-    state = {"slot_states": {}, "token_sites": [], "sampled": [], "passed_over_before": None}
+    state = {"slot_states": {}, "token_sites": [], "sampled": []}
     return {"type": "supply", "collector": "", "now": NOW, "vo": "", "token_vos": {}, **state, **changes}
 
 
@@ -48,10 +56,10 @@ def pool_of(slots, token_sites=()):
     return supply.classify_slots(slots, token_sites)
 
 
-def summary(slots, passed_over_before=None):
+def summary(slots, negotiators=()):
     """Return the summary of the first reading."""
     slots = list(slots)
-    return supply.summarise(pool_of(slots), passed_over_before, update_slot_states({}, slots), NOW)
+    return supply.summarise(pool_of(slots), negotiators, update_slot_states({}, slots), NOW)
 
 
 def only_entry(*slots, **reading):

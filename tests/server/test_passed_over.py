@@ -12,8 +12,8 @@ from conftest import NOW, slot
 from supply_ads import pool_of
 
 KEY = ("A", "q", "s")
-PASSED_OVER_S = 300
-SEEN = NOW - PASSED_OVER_S
+CYCLES = (NOW - 20, NOW - 80, NOW - 140)
+SEEN = NOW - 200
 
 
 def idle(number=1, since=SEEN, until=None, working=None, more=()):
@@ -22,19 +22,20 @@ def idle(number=1, since=SEEN, until=None, working=None, more=()):
     return [*KEY, sum(row[2] for row in slots) if working is None else working, slots]
 
 
-def found(row=None, since=SEEN, runtime_s=None, ordered=(("A", "q"), "g")):
+def found(row=None, since=SEEN, runtime_s=None, cycles=CYCLES, ordered=(("A", "q"), "g")):
     jobs = {("g", "alice@pool"): passed_over.OldestJob("1.0", since, runtime_s)}
     entry, group = ordered
-    return passed_over.passed_over([row or idle()], jobs, {entry: {group}}, PASSED_OVER_S, NOW)
+    return passed_over.passed_over([row or idle()], jobs, cycles, {entry: {group}}, NOW)
 
 
 @pytest.mark.parametrize(
     ("reading", "is_found"),
     [
         ({}, True),
-        # The job or the glidein has been idle for less time.
-        ({"since": SEEN + 1}, False),
-        ({"row": idle(since=SEEN + 1)}, False),
+        # A job or a glidein from after the first of these cycles does not count.
+        ({"since": CYCLES[-1]}, False),
+        ({"row": idle(since=CYCLES[-1])}, False),
+        ({"cycles": CYCLES[:2]}, False),
         # The glideins were not ordered for the group.
         ({"ordered": (("A", "q"), "other")}, False),
         ({"ordered": (("B", "q"), "g")}, False),
@@ -49,7 +50,7 @@ def found(row=None, since=SEEN, runtime_s=None, ordered=(("A", "q"), "g")):
         ({"row": idle(3, working=9, more=[[NOW, None, 3]])}, True),
     ],
 )
-def test_a_group_that_stayed_idle_beside_free_glideins_is_passed_over(reading, is_found):
+def test_a_group_that_stayed_idle_for_three_cycles_beside_free_glideins_is_passed_over(reading, is_found):
     assert found(**reading) == ([(KEY, "g")] if is_found else [])
 
 
@@ -75,7 +76,7 @@ class Refreshes:
     def __init__(self, store, *leased, empty=True):
         self.store = store
         self.leased = leased
-        self.detector = PassedOverDetector(PASSED_OVER_S)
+        self.detector = PassedOverDetector()
         self.detector.empty_glideins = [idle()] if empty else []
 
     def __call__(self, now, job="7.0", count=2, others=()):
@@ -89,7 +90,8 @@ class Refreshes:
     def refresh(self, now, groups):
         closed = {group for groups_of_key in self.store.closed(now).values() for group in groups_of_key}
         leases = [{"site": "A", "entry": "q", "group": name} for name in self.leased]
-        changed, found = self.detector.detect(leases, closed, groups, now)
+        cycles = [now - 20, now - 80, now - 140]
+        changed, found = self.detector.detect(leases, closed, groups, cycles, now)
         self.store.reopen(changed, now)
         self.store.add(found, now)
 
@@ -108,7 +110,7 @@ class Refreshes:
 )
 def test_a_group_whose_oldest_job_has_started_is_not_passed_over(store, before, later):
     refresh = Refreshes(store, "g")
-    refresh(SEEN, **before)
+    refresh(NOW - 145, **before)
     refresh(NOW, **later)
     assert refresh.closed(NOW) == set()
 
@@ -116,7 +118,7 @@ def test_a_group_whose_oldest_job_has_started_is_not_passed_over(store, before, 
 @pytest.mark.parametrize("change", [{"others": ["9.0"]}, {"job": "9.0"}, {"count": 0}])
 def test_a_closed_group_is_open_again_for_other_jobs(store, change):
     refresh = Refreshes(store, "g")
-    refresh(SEEN)
+    refresh(NOW - 145)
     refresh(NOW)
     assert refresh.closed(NOW) == {"g"}
     refresh.detector.empty_glideins = []  # the unused glidein has ended
@@ -135,11 +137,11 @@ def test_a_restart_of_the_server_opens_no_group(store):
 
 def test_orders_are_kept_after_the_lease_has_ended(store):
     refresh = Refreshes(store, "g", empty=False)
-    refresh(SEEN - 300)
+    refresh(NOW - 300)
     refresh.leased = ()
     refresh.detector.empty_glideins = [idle()]
-    refresh(SEEN)
-    assert store.closed(SEEN) == {}
+    refresh(NOW - 145)
+    assert store.closed(NOW - 145) == {}
     refresh(NOW)
     assert store.closed(NOW) == {KEY: {"g": {"until": NOW + 600, "times": 1}}}
     assert store.closed(NOW + 600) == {}

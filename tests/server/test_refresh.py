@@ -43,7 +43,7 @@ class Pool:
         self.answers = {
             "schedds": found(*(schedds or ("cm",)), idle=idle),
             "supply": SUPPLY,
-            "limits": {"limits": None},
+            "limits": {"limits": None, "cycles": []},
         }
         self.queries = []
         self.before = lambda query: None
@@ -114,9 +114,9 @@ def test_the_negotiators_limits_apply_until_it_responds_again(refreshing):
     refresher = refreshing(pool)
     limits = {"concurrency": {}, "used": {}, "submitters": {"alice@pool": [2, 0]}, "groups": {}}
     for answer, counts in (
-        ({"limits": limits}, (2, 3)),
+        ({"limits": limits, "cycles": []}, (2, 3)),
         (QueryError("it is in a cycle"), (2, 3)),
-        ({"limits": None}, (5, 0)),
+        ({"limits": None, "cycles": []}, (5, 0)),
     ):
         pool.answers["limits"] = answer
         refresher.refresh_once()
@@ -293,43 +293,6 @@ def test_each_result_of_the_collector_is_stored(service):
     assert service.server.glideins.summary(NOW)[("PSC", "RM", "node")]["registered"] == 1
 
 
-LIMITED = {"concurrency": {}, "used": {}, "submitters": {"alice@pool": [2, 2]}, "groups": {}}
-READINGS = {
-    "idle": (ANSWER, None), "none": (demand_answer(), None), "limited": (ANSWER, LIMITED),
-    "failed": (QueryError("no answer"), None),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("seconds", "readings", "is_known"),
-    [
-        (300, [], False),
-        (300, ["failed"], False),
-        (300, ["idle"], True),
-        (301, ["idle"], False),
-        (301, ["idle", "idle"], True),
-        (300, ["idle", "none"], False),
-        (301, ["idle", "none", "idle"], False),
-        (300, ["limited"], False),
-        (301, ["idle", "failed"], True),
-        # The jobs of a stale reading may have started.
-        (300, ["idle", *["failed"] * 4], False),
-    ],
-)
-def test_slots_can_be_passed_over_only_if_each_refresh_of_that_time_has_found_idle_jobs(
-    new_service, seconds, readings, is_known
-):
-    service, pool = new_service(pool={"passed_over_seconds": seconds}), Pool("cm")
-    refresher = Refreshing(service, pool)
-    for reading in [*readings, "idle"]:
-        pool.demand["cm"], limits = READINGS[reading]
-        pool.answers["limits"] = {"limits": limits}
-        refresher.refresh_once()
-        service.now += 300
-    query = [query for query in pool.queries if query["type"] == "supply"][-1]
-    assert query["passed_over_before"] == (query["now"] - seconds if is_known else None)
-
-
 @pytest.mark.parametrize("failures", [[], [NOW + 300]])
 def test_groups_that_were_passed_over_are_stored_although_queries_of_the_collector_fail(service, failures):
     pool = Pool(cm=demand_answer([group(2)]))
@@ -340,6 +303,7 @@ def test_groups_that_were_passed_over_are_stored_although_queries_of_the_collect
     read = {**SUPPLY, "empty_glideins": [[*key, 1, [[NOW - 10, None, 1]]]]}
     last = NOW + 300 * (1 + len(failures))
     for service.now in (NOW, *failures, last):
+        pool.answers["limits"] = {"limits": None, "cycles": [service.now - 20, service.now - 80, service.now - 140]}
         pool.answers["supply"] = QueryError("no answer") if service.now in failures else read
         refresher.refresh_once()
     assert set(service.server.passed_over.closed(service.now)[key]) == {name}

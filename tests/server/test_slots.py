@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import NOW, slot
-from supply_ads import only_entry
+from supply_ads import NEGOTIATOR, only_entry
 
+THIRD_LAST = NEGOTIATOR["LastNegotiationCycleTime2"]
 OWN = ("A", "q", "s")
 LATE = NOW + slots.MIN_LIFETIME_S
 DAY = NOW - NOW % 86400
@@ -118,12 +119,29 @@ def test_the_deadline_of_a_free_slot_is_rounded_up_to_half_an_hour_of_the_collec
 # --- passed over ---
 
 
-@pytest.mark.parametrize(
-    ("before", "free", "passed_over"), [(NOW - 300, [], [4]), (NOW - 301, [4], []), (None, [4], [])]
-)
-def test_a_slot_is_passed_over_if_unchanged_since_a_time_that_is_none_without_idle_jobs(before, free, passed_over):
-    found = only_entry(slot_with_ad_at(NOW - 300), passed_over_before=before)
+@pytest.mark.parametrize(("at", "free", "passed_over"), [(THIRD_LAST - 1, [], [4]), (THIRD_LAST, [4], [])])
+def test_a_slot_is_passed_over_if_unchanged_for_three_cycles_that_left_jobs_idle(at, free, passed_over):
+    found = only_entry(slot_with_ad_at(at), negotiators=[NEGOTIATOR])
     assert [[row["cpus"] for row in found[key]] for key in ("free", "passed_over")] == [free, passed_over]
+
+
+EARLIER = {**NEGOTIATOR, "LastNegotiationCycleTime2": THIRD_LAST - 600}
+
+
+@pytest.mark.parametrize(
+    ("negotiators", "expected"),
+    [
+        ([NEGOTIATOR], THIRD_LAST),
+        ([], None),
+        # Of several negotiators, all must have passed a slot over.
+        ([NEGOTIATOR, EARLIER], THIRD_LAST - 600),
+        ([NEGOTIATOR, dict.fromkeys(NEGOTIATOR, 0)], None),
+        *(([{**NEGOTIATOR, name: 0}], None) for name in NEGOTIATOR),
+        ([{**NEGOTIATOR, "LastNegotiationCycleRejections1": None}], None),
+    ],
+)
+def test_each_of_the_last_three_cycles_must_have_left_jobs_idle(negotiators, expected):
+    assert slots.passed_over_since(negotiators) == expected
 
 
 def test_a_static_slot_is_unchanged_since_its_state_was_entered_by_the_collectors_clock():

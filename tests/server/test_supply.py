@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import NOW, slot
-from supply_ads import Collector, only_entry, pool_of, recorded_ads, summary, supply_query
+from supply_ads import NEGOTIATOR, Collector, only_entry, pool_of, recorded_ads, summary, supply_query
 
 FREE = {"cpus": 4, "memory_mb": 8000, "disk_mb": 10000, "gpus": 0, "count": 1, "until": None}
 
@@ -113,7 +113,7 @@ VALUES = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=Fals
 
 @given(st.dictionaries(st.sampled_from(supply.ATTRIBUTES), VALUES))
 def test_no_ad_stops_the_reading(values):
-    found = summary([slot(**values)], NOW - 300)
+    found = summary([slot(**values)], [NEGOTIATOR])
     assert json.loads(json.dumps(found)) == found
     assert all(free["cpus"] >= 1 for entry in found["entries"] for free in entry["free"])
     # The plan refuses more.
@@ -152,14 +152,13 @@ def test_recorded_ads_are_read():
 
 def test_with_the_slot_states_of_a_result_the_next_one_detects_passed_over_slots():
     ads = {"MyCurrentTime": NOW - 300, "LastHeardFrom": NOW - 300, "DaemonStartTime": NOW - 900}
-    collector = Collector(classad2.ClassAd(slot(**ads)))
-    first = supply.read(supply_query(now=NOW - 290), collector)
-    collector.machines[0]["LastHeardFrom"] = NOW - 5
-    query = supply_query(passed_over_before=NOW - 300)
-    (entry,) = supply.read(query, collector)["supply"]["entries"]
+    collector = Collector(classad2.ClassAd(slot(**ads)), negotiators=[classad2.ClassAd(NEGOTIATOR)])
+    first = supply.read(supply_query(now=NOW - 290), Collector(classad2.ClassAd(slot(**ads))))
+    collector.ads["Startd"][0]["LastHeardFrom"] = NOW - 5
+    (entry,) = supply.read(supply_query(), collector)["supply"]["entries"]
     assert entry["passed_over"] == []
     slot_states = json.loads(json.dumps(first["slot_states"]))
-    (entry,) = supply.read({**query, "slot_states": slot_states}, collector)["supply"]["entries"]
+    (entry,) = supply.read(supply_query(slot_states=slot_states), collector)["supply"]["entries"]
     assert (entry["free"], [one["cpus"] for one in entry["passed_over"]]) == ([], [4])
 
 

@@ -81,8 +81,6 @@ class PoolSettings(Section, frozen=True):
     refresh_seconds: Annotated[int, Meta(ge=1, le=300)] = 300
     query_timeout_seconds: Annotated[int, Meta(ge=1, le=3600)] = 60
     silent_seconds: Annotated[int, Meta(ge=60, le=2592000)] = 3600
-    # Five negotiation cycles (NEGOTIATOR_INTERVAL is 60 s), and less than the glideins' idle_timeout.
-    passed_over_seconds: Annotated[int, Meta(ge=1, le=86400)] = 300
 
 
 class StateSettings(Section, frozen=True):

@@ -25,16 +25,16 @@ log = logging.getLogger(__name__)
 class Refresher:
     """The refresh of a server, with its state between two refreshes.
 
-    A restart loses that state: slots count as free for pool.passed_over_seconds longer.
+    A restart loses that state: slots count as free for a few negotiation cycles longer.
     """
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._settings = server.settings
         self._pool_state = server.pool_state
-        self._passed_over = PassedOverDetector(self._settings.pool.passed_over_seconds)
+        self._passed_over = PassedOverDetector()
         self._slot_states: dict[str, Any] = {}
-        self._idle_jobs_since: int | None = None  # each refresh since then has found idle jobs; None: not the last one
+        self._cycles: list[int] = []
         self._schedds: list[dict[str, Any]] = []
         self._by_requirements: set[str] = set()
         self._errors: dict[str, str] = {}
@@ -43,11 +43,10 @@ class Refresher:
         """Run all queries once. After a failed query, the pool's state has the error and the last good result."""
         # After a failed query of the collector, nothing is passed over: each reading counts once.
         self._passed_over.empty_glideins = None
-        # Refreshes begin at equal intervals. The later times of their results vary by the length of the queries.
-        began = int(self._server.clock())
         with ThreadPoolExecutor(MAX_PARALLEL_QUERIES, thread_name_prefix="read") as executor:
-            read_supply, on_error = partial(self._read_supply, began), self._pool_state.store_supply_error
-            supply = executor.submit(self._attempt, "the list of machines", read_supply, on_error)
+            supply = executor.submit(
+                self._attempt, "the list of machines", self._read_supply, self._pool_state.store_supply_error
+            )
             # The negotiator does not respond during a negotiation cycle: then its last limits remain.
             limits = executor.submit(self._attempt, "the negotiator", self._read_limits)
             self._attempt("the collector", self._read_schedds, self._store_collector_error)
@@ -68,8 +67,7 @@ class Refresher:
                 )
             supply.result()
             limits.result()
-        self._update_idle_jobs_since(began)
-        self._detect_passed_over(began)
+        self._detect_passed_over(now)
 
     def _store_demand(self, name: str, parts: list[Future[dict[str, Any]]], now: int) -> None:
         results = [part.result() for part in parts]
@@ -98,9 +96,8 @@ class Refresher:
         if not self._schedds:
             self._pool_state.store_pool_error(error)
 
-    def _read_supply(self, now: int) -> None:
-        machine_ads, pool = self._server.machine_ads, self._settings.pool
-        before, since = now - pool.passed_over_seconds, self._idle_jobs_since
+    def _read_supply(self) -> None:
+        now, machine_ads, pool = int(self._server.clock()), self._server.machine_ads, self._settings.pool
         result = self._run(
             {
                 "type": "supply",
@@ -109,7 +106,6 @@ class Refresher:
                 "vo": pool.vo,
                 "token_vos": pool.token_vos,
                 "slot_states": self._slot_states,
-                "passed_over_before": before if since is not None and since <= before else None,
                 "token_sites": machine_ads.token_sites(now),
                 "sampled": machine_ads.recent(now),
             }
@@ -127,19 +123,13 @@ class Refresher:
     def _read_limits(self) -> None:
         result = self._run({"type": "limits", "collector": self._settings.pool.collector})
         self._pool_state.store_limits(result["limits"])
-
-    def _update_idle_jobs_since(self, now: int) -> None:
-        groups = self._pool_state.snapshot().results.demand()["groups"]
-        if not any(group["count"] > group["stale"] for group in groups):
-            self._idle_jobs_since = None
-        elif self._idle_jobs_since is None:
-            self._idle_jobs_since = now
+        self._cycles = result["cycles"]
 
     def _detect_passed_over(self, now: int) -> None:
         stored = self._server.passed_over
         closed = {group for groups in stored.closed(now).values() for group in groups}
         groups = self._pool_state.snapshot().results.by_submitter
-        changed, found = self._passed_over.detect(self._server.leases.rows(), closed, groups, now)
+        changed, found = self._passed_over.detect(self._server.leases.rows(), closed, groups, self._cycles, now)
         if changed:
             stored.reopen(changed, now)
         if found:

@@ -30,6 +30,8 @@ _LABELS = {
     CONCURRENCY: "concurrency limit", SUBMITTERS: "ceiling of submitter", GROUPS: "quota of accounting group",
 }  # fmt: skip
 
+CYCLES = tuple(f"LastNegotiationCycleTime{cycle}" for cycle in range(3))
+
 Limits = Mapping[str, Any]
 """{"concurrency": {name: maximum}, "used": {name: number}, "submitters": {name: [ceiling, used]}, "groups": {name:
 [quota, used]}}; names are in small letters. A name that is missing has no limit."""

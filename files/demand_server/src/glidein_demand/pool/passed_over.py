@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Detection of demand groups that the negotiator passes over although empty glideins were ordered for them.
 
-The negotiator would pass over another glidein of the same entry and shape, too. After an unused glidein has ended, the
-next plan would order it. Therefore store/entries.py stores the group, each time for longer.
+The negotiator would pass over another glidein of the same entry and shape, too. slots.py detects such slots while
+they are registered. After an unused glidein has ended, the next plan would order another one. Therefore
+store/entries.py stores the group, each time for longer.
 
-A group was passed over at a glidein if the oldest job of each submitter and the glidein were idle for
-pool.passed_over_seconds. One stuck job therefore does not close its group for other users, and the first new job of a
-closed group opens it again.
+A group was passed over at a glidein if the oldest job of each submitter and the glidein were idle since before the last
+three negotiation cycles. One stuck job therefore does not close its group for other users, and the first new job of a
+closed group opens it again. LastRejMatchTime cannot be used: the negotiator never considers the jobs of a group without
+quota, so it does not reject them (HTCondor 23.9).
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ from ..values import Key
 from . import slots
 from .demand import job_order
 from .slots import Slot, positive_int
+
+MIN_CYCLES = 3
+"""The number of negotiation cycles that must have passed a job over."""
 
 MIN_SLOTS = 3
 SHARE_OF_FREE = 2
@@ -68,15 +73,18 @@ def empty_glideins(
 def passed_over(
     idle: Iterable[Iterable[Any]],
     oldest_jobs: Mapping[tuple[str, str], OldestJob],
+    cycles: Iterable[int],
     ordered: Mapping[tuple[str, str], Iterable[str]],
-    passed_over_s: int,
     now: int,
 ) -> list[PassedOver]:
-    """Return the groups that stayed idle for `passed_over_s` beside free glideins that were ordered for them.
+    """Return the groups that the last negotiation cycles left idle beside free glideins that were ordered for them.
 
-    idle: rows of empty_glideins; oldest_jobs: {(group id, submitter): OldestJob}; ordered: {(site, entry): group ids}.
+    idle: rows of empty_glideins; oldest_jobs: {(group id, submitter): OldestJob}; cycles: when the last negotiation
+    cycles began; ordered: {(site, entry): group ids}.
     """
-    before = now - passed_over_s
+    began = sorted(cycles)[-MIN_CYCLES:]
+    if len(began) < MIN_CYCLES:
+        return []
     of_group: dict[str, list[OldestJob]] = {}
     for (group, _submitter), oldest in oldest_jobs.items():
         of_group.setdefault(group, []).append(oldest)
@@ -86,24 +94,22 @@ def passed_over(
         least = min(working, max(MIN_SLOTS, -(-working // SHARE_OF_ALL)))
         for group in sorted(ordered.get((site, entry), ())):
             waiting = of_group.get(group)
-            if not waiting or any(oldest.since > before for oldest in waiting):
+            if not waiting or any(oldest.since >= began[0] for oldest in waiting):
                 continue
             # START refuses a job that would end after the glidein; a new glidein would end later.
             ends = now + (waiting[0].runtime_s or 0)
-            number = sum(number for since, until, number in free if since <= before and (until is None or ends < until))
+            number = sum(
+                number for since, until, number in free if since < began[0] and (until is None or ends < until)
+            )
             if number and number >= least and number * SHARE_OF_FREE >= total:
                 found.append(((site, entry, shape), group))
     return found
 
 
 class PassedOverDetector:
-    """The detector, with its state between two refreshes. `empty_glideins`: of this refresh; None if it has none.
+    """The detector, with its state between two refreshes. `empty_glideins`: of this refresh; None if it has none."""
 
-    passed_over_s: the setting pool.passed_over_seconds.
-    """
-
-    def __init__(self, passed_over_s: int) -> None:
-        self._passed_over_s = passed_over_s
+    def __init__(self) -> None:
         self.empty_glideins: list[Any] | None = None
         self._leased: dict[tuple[str, str, str], int] = {}  # {(site, entry, group): time of the last lease}
         self._oldest_jobs: dict[tuple[str, str], OldestJob] = {}
@@ -113,6 +119,7 @@ class PassedOverDetector:
         leases: Iterable[Mapping[str, Any]],
         closed: Collection[str],
         groups: Callable[[], Iterable[Mapping[str, Any]]],
+        cycles: Iterable[int],
         now: int,
     ) -> tuple[set[str], list[PassedOver]]:
         """Return (the closed groups that have new jobs, what was passed over). Call it at the end of a refresh.
@@ -132,7 +139,7 @@ class PassedOverDetector:
             wanted.update(group for group, _submitter in known)
         self._oldest_jobs = _oldest_jobs(known, groups() if wanted else (), wanted, now)
         changed = set(closed) & _with_new_jobs(known, self._oldest_jobs)
-        return changed, passed_over(idle, self._oldest_jobs, ordered, self._passed_over_s, now)
+        return changed, passed_over(idle, self._oldest_jobs, cycles, ordered, now)
 
 
 def _oldest_jobs(

@@ -47,12 +47,16 @@ def run_query(query: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_limits(collector: Any) -> dict[str, Any]:
-    """Return {"limits": the negotiator's Limits}; None without a negotiator, or if several share the users."""
+    """Return {"limits": the negotiator's Limits, "cycles": when its last negotiation cycles began (epoch seconds)}.
+
+    The result is None and [] without a negotiator, or if several negotiators share the users. The cycles are read
+    from the negotiator, because the collector's ad of it is up to five minutes old.
+    """
     import htcondor2
 
     negotiators = list(collector.query(htcondor2.AdType.Negotiator, projection=list(schedds.ADDRESS)))
     if len(negotiators) != 1:
-        return {"limits": None}
+        return {"limits": None, "cycles": []}
     in_use = f"{accounting_limits.ATTRIBUTE} isnt undefined"
     slots = collector.query(htcondor2.AdType.Startd, in_use, [accounting_limits.ATTRIBUTE])
     configured = htcondor2.RemoteParam(negotiators[0])
@@ -62,7 +66,13 @@ def read_limits(collector: Any) -> dict[str, Any]:
         {name: configured[name] for name in names},
         [text for slot in slots if isinstance(text := jobs.evaluate(slot, accounting_limits.ATTRIBUTE), str)],
     )
-    return {"limits": limits}
+    own_ads = htcondor2.Collector(negotiators[0]).query(
+        htcondor2.AdType.Negotiator, projection=list(accounting_limits.CYCLES)
+    )
+    return {
+        "limits": limits,
+        "cycles": [ad[name] for ad in own_ads for name in accounting_limits.CYCLES if isinstance(ad.get(name), int)],
+    }
 
 
 def read_demand(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:

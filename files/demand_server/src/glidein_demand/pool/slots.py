@@ -8,8 +8,19 @@ writes AuthenticatedIdentity into every ad, and removes a value that the sender 
 `glidein-SITE@DOMAIN` (roles/tarball). The pool password is one secret of all sites. The site of an ad that was sent
 with it is its GLIDEIN_Site, unless that site has used a token.
 
-A slot is passed over if its free resources have not changed for pool.passed_over_seconds while jobs were idle. If the
-plan counted slots that no idle job can use, it would never order what the jobs need.
+A free slot that no idle job can use serves no job: if the plan counted it, the plan would never order what the jobs
+need. A slot is passed over if its free resources have not changed since before the third last negotiation cycle, and
+each of the last three cycles ended with jobs that were not matched.
+
+The negotiator's ad in the collector describes three cycles (0 is the last one). Facts about HTCondor 23.9:
+
+- `LastNegotiationCycleTime<n>` is the start of cycle n.
+- `LastNegotiationCycleNumIdleJobs<n>` counts the idle jobs of all submitters in the cycle, also the jobs that were
+  matched. `LastNegotiationCycleRejections<n>` counts requests (one for each group of equal jobs of a submitter) for
+  which no slot was found. Only this attribute shows that slots were examined and jobs were left. A cycle without free
+  slots has rejections as well, but then no slot is old enough to have been passed over in it.
+- The ad is sent every NEGOTIATOR_UPDATE_INTERVAL (300 s), not after every cycle, unless NEGOTIATOR_UPDATE_AFTER_CYCLE
+  is set. A slot therefore counts as free up to five minutes longer. An old ad never makes a slot passed over too early.
 
 The ad of a static slot has the time of its last change: EnteredCurrentState. The ad of a partitionable slot has it
 only approximately. NumDynamicSlotsTime (HTCondor 10.3 and newer) is set when a dynamic slot is created. It is also set
@@ -53,6 +64,12 @@ MIN_LIFETIME_S = 60
 
 DEADLINE_STEP_S = 1800
 """Deadlines are rounded up to this step, so that otherwise equal free slots share a row."""
+
+CYCLES = 3
+
+NEGOTIATOR_ATTRIBUTES = tuple(
+    f"LastNegotiationCycle{value}{cycle}" for cycle in range(CYCLES) for value in ("Time", "NumIdleJobs", "Rejections")
+)
 
 SLOT_ATTRIBUTES = (
     "SlotType", "State", "Draining", "Start", "Cpus", "Memory", "Disk", "GPUs", "TotalSlotCpus", "TotalSlotGPUs",
@@ -185,10 +202,29 @@ def job_deadline(slot: Slot) -> int | None:
     return until if to_die and 0 < until <= MAX_VALUE else None
 
 
-def is_passed_over(slot: Slot, before: int | None, slot_states: SlotStates) -> bool:
-    """Return whether a free slot has not changed after `before` (epoch seconds). None: no slot is passed over."""
+def passed_over_since(negotiators: Iterable[Slot]) -> int | None:
+    """Return the time (epoch seconds) since before which a slot must be unchanged to count as passed over.
+
+    The result is None without a negotiator, or if one of the last three cycles matched all jobs. If there are
+    several negotiators, each must have passed the slot over, because their shares of the slots are unknown.
+    """
+    starts = []
+    for negotiator in negotiators:
+        for cycle in range(CYCLES):
+            values = [
+                positive_int(negotiator, f"LastNegotiationCycle{value}{cycle}")
+                for value in ("Time", "NumIdleJobs", "Rejections")
+            ]
+            if not all(values):
+                return None
+            starts.append(values[0])
+    return min(starts, default=None)
+
+
+def is_passed_over(slot: Slot, since: int | None, slot_states: SlotStates) -> bool:
+    """Return whether a free slot is unchanged since before `since`, the result of passed_over_since."""
     unchanged = unchanged_since(slot, slot_states)
-    return before is not None and unchanged is not None and unchanged <= before
+    return since is not None and unchanged is not None and unchanged < since
 
 
 def unchanged_since(slot: Slot, slot_states: SlotStates) -> int | None:

@@ -60,8 +60,8 @@ def read(query: Mapping[str, Any], fetch_ads: FetchAds) -> dict[str, Any]:
     {"supply": `summarise`, "slot_states": slots.update_slot_states, "glideins": `registered`, "job_cores": `job_cores`,
     "empty_glideins": passed_over.empty_glideins, "samples": [{"site", "entry", "by_token", "ad": {attribute: scalar}}]}
     query: "now" (epoch seconds); "token_sites": [name], MachineAds.token_sites; "sampled": the ads that are not
-    fetched, MachineAds.recent; "slot_states": those of the last result, {} at first; "passed_over_before": the argument
-    of slots.is_passed_over; "vo", "token_vos": the settings of these names.
+    fetched, MachineAds.recent; "slot_states": those of the last result, {} at first; "vo", "token_vos": the settings of
+    these names.
     """
     from .jobs import evaluate, is_scalar
 
@@ -69,10 +69,12 @@ def read(query: Mapping[str, Any], fetch_ads: FetchAds) -> dict[str, Any]:
         return {name: value for name in names if is_scalar(value := evaluate(ad, name))}
 
     ads = [plain(ad, ATTRIBUTES) for ad in fetch_ads("Startd", "true", list(ATTRIBUTES))]
+    names = slots.NEGOTIATOR_ATTRIBUTES
+    negotiators = [plain(ad, names) for ad in fetch_ads("Negotiator", "true", list(names))]
     pool = classify_slots(ads, query["token_sites"])
     slot_states = slots.update_slot_states(query["slot_states"], ads)
     by_entry = machine_ad.slots_to_fetch(pool.glideins, map(tuple, query["sampled"]), MAX_SAMPLES)
-    summary = summarise(pool, query["passed_over_before"], slot_states, query["now"])
+    summary = summarise(pool, negotiators, slot_states, query["now"])
     others = summary["others_cpus_claimed"]
     return {
         "supply": summary,
@@ -138,7 +140,7 @@ def _sites_beyond(glideins: Mapping[Key, Collection[Slot]], token_sites: Collect
 
 
 def summarise(
-    pool: PoolSlots, passed_over_before: int | None, slot_states: slots.SlotStates, now: float
+    pool: PoolSlots, negotiators: Iterable[Slot], slot_states: slots.SlotStates, now: float
 ) -> dict[str, Any]:
     """Return the part of get_supply that comes from the collector.
 
@@ -152,9 +154,10 @@ def summarise(
     `oldest` is the first start of a startd. `others` is the number of machines that are not glideins of this
     deployment, and `others_free` their free slots that were not passed over.
     """
+    since = slots.passed_over_since(negotiators)
 
     def is_passed_over(slot: Slot) -> bool:
-        return slots.is_passed_over(slot, passed_over_before, slot_states)
+        return slots.is_passed_over(slot, since, slot_states)
 
     others = _count(pool.others, is_passed_over, now)
     return {
