@@ -298,16 +298,16 @@ def test_a_lease_removes_jobs_from_others_and_is_granted_once():
     assert small.server.demand()["groups"][0]["count"] == 10
 
 
-def test_a_slot_that_no_job_matches_is_passed_over_after_five_minutes():
+def test_a_slot_that_no_job_matches_is_passed_over_after_three_cycles():
     small = Small()
     small.pool.submit(Kind(needs=frozenset({"HasCVMFS"}), max_runtime_s=HOUR), HOUR)
     small.batch.submit(small.entry.key, 1)
 
-    # The first refresh, at 5, finds the job. The glidein registers at 30.
-    small.engine.run(329)
+    # Registered at 30, so the three cycles are those of 60, 120 and 180.
+    small.engine.run(179)
     small.server.refresh()
     before = small.supply()
-    small.engine.run(330)
+    small.engine.run(181)
     small.server.refresh()
     after = small.supply()
 

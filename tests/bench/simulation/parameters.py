@@ -20,15 +20,15 @@ MEMORY_STEP_MB = 128
 SLOT_DISK_MB = 1
 """Disk of a new dynamic slot in addition to the request (measured with HTCondor 23.9.6)."""
 
+PASSED_OVER_CYCLES = 3
+"""Negotiation cycles after which a free slot counts as passed over (NEGOTIATION_CYCLE_STATS_LENGTH's default)."""
+
 # --- The demand server
 REFRESH_S = 300
 """Of this collection's server (pool.refresh_seconds) and of PyGlidein's (server.py, --delay) by default."""
 
 LEASE_S = 1800
 """The `lease` method's default time to live."""
-
-PASSED_OVER_S = 300
-"""pool.passed_over_seconds."""
 
 STALE_S = 3 * REFRESH_S
 """Age from which a schedd's jobs are stale (max_age_seconds of config.py)."""

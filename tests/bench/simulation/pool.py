@@ -6,7 +6,7 @@
 import collections
 
 from simulation.jobs import Job
-from simulation.parameters import NEGOTIATION_S
+from simulation.parameters import NEGOTIATION_S, PASSED_OVER_CYCLES
 
 
 class Pool:
@@ -23,6 +23,7 @@ class Pool:
         self.glideins = {}  # registered glideins, in the order of their registration; the values are not used
         self.silent = set()
         self.schedds = {"ap"}
+        self.cycles = collections.deque(maxlen=PASSED_OVER_CYCLES)  # (start, True if jobs were left over)
         engine.every(NEGOTIATION_S, self.negotiate, first_s=NEGOTIATION_S)
 
     def submit(self, kind, runtime_s, schedd="ap"):
@@ -54,6 +55,7 @@ class Pool:
 
         The latter is HTCondor's NEGOTIATOR_PRE_JOB_RANK: fewest cores, then least memory.
         """
+        left_over = False
         waiting = [key for key, jobs in self.idle.items() if jobs and key[0] not in self.silent]
         for key in sorted(waiting, key=lambda key: (self.idle[key][0].submitted, self.idle[key][0].number)):
             jobs, kind = self.idle[key], key[1]
@@ -61,6 +63,14 @@ class Pool:
             for glidein in sorted(slots, key=lambda glidein: glidein.left[:2]):  # sorted() is stable
                 while jobs and glidein.takes(kind):
                     self._start(jobs.popleft(), glidein)
+            left_over = left_over or bool(jobs)
+        self.cycles.append((self.engine.now, left_over))
+
+    def passed_over(self, glidein):
+        """Return True if the negotiator has not used the free slot in its last three cycles, although jobs waited."""
+        if len(self.cycles) < PASSED_OVER_CYCLES or not all(left_over for _start, left_over in self.cycles):
+            return False
+        return glidein.unchanged_since < self.cycles[0][0]
 
     def _start(self, job, glidein):
         job.started = self.engine.now

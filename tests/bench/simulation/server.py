@@ -5,7 +5,7 @@
 
 from simulation import checkout
 from simulation.jobs import RESOURCES
-from simulation.parameters import PASSED_OVER_S, REFRESH_S, STALE_S
+from simulation.parameters import REFRESH_S, STALE_S
 
 checkout.importable()
 from glidein_demand.pool.slots import job_deadline  # noqa: E402
@@ -38,7 +38,6 @@ class DemandServer:
         self._readings = {}  # schedd: (time, {kind: (count, oldest job, number of jobs older than ten minutes)})
         self._supply = {}
         self._demand_history = []
-        self._idle_jobs_since = None  # each refresh since then has found idle jobs
         self._leases = {}  # (site, entry): ({group: jobs}, expires)
         self._known = {}  # (site, batch id): tracking.Glidein
         self._plans = {}  # key: [plan]
@@ -63,10 +62,6 @@ class DemandServer:
         idle = sum(count for _time, found in self._readings.values() for count, _first, _old in found.values())
         self._demand_history = [*self._demand_history, [epoch(now), idle]][-DEMAND_HISTORY_POINTS:]
         self._read_collector(epoch(now))
-        if not any(found for time, found in self._readings.values() if now - time <= STALE_S):
-            self._idle_jobs_since = None
-        elif self._idle_jobs_since is None:
-            self._idle_jobs_since = now
 
     def _read_collector(self, now):
         rows = [(*glidein.entry.key, batch_id(glidein), epoch(glidein.started), now) for glidein in self.pool.glideins]
@@ -86,7 +81,7 @@ class DemandServer:
         for glidein in glideins:
             if glidein.takes_jobs and glidein.left[0] and glidein.left[1] and not glidein.retired(now + LEAST_LIFE_S):
                 slot = (glidein.left, job_deadline({"GLIDEIN_ToDie": epoch(glidein.dies)}))
-                (passed if self._is_passed_over(glidein) else free).append(slot)
+                (passed if self.pool.passed_over(glidein) else free).append(slot)
         cpus = sum(glidein.entry.size[0] for glidein in glideins)
         starts = [epoch(glidein.started) for glidein in glideins]
         return {
@@ -98,10 +93,6 @@ class DemandServer:
             "passed_over": counted(passed),
             "oldest": min(starts, default=None),
         }
-
-    def _is_passed_over(self, glidein):
-        since = self._idle_jobs_since
-        return since is not None and max(since, glidein.unchanged_since) <= self.engine.now - PASSED_OVER_S
 
     # --- Requests
 
