@@ -33,8 +33,9 @@ options:
     description:
       - Mappings with C(entry), C(shape) and C(present), the number of glideins that should be queued or running.
         Entries and shapes that are absent, or whose C(present) is null, are not changed.
-      - With C(added), at most so many glideins are submitted, or, if it is negative, cancelled. Those that have ended
-        since the plan was made are then not replaced, and those that have appeared since then are not cancelled.
+      - With C(added), at most so many glideins are submitted, or, if it is negative, so many queued ones cancelled.
+        Those that have ended since the plan was made are then not replaced, and those that have appeared since then are
+        not cancelled.
     type: list
     elements: dict
     required: true

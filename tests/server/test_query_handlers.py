@@ -92,10 +92,10 @@ def test_groups_are_divided_by_the_requested_attributes_that_the_jobs_have():
 
 def test_an_attribute_that_would_make_thousands_of_groups_is_left_out(monkeypatch):
     monkeypatch.setattr(query_handlers, "MAX_DIVIDED", 2)
-    schedd = Schedd(*(job_row(Id=number, Batch=number) for number in range(3)), JobsUnmaterialized=0)
-    found = read_demand(query("Batch"), schedd)
-    assert found["attributes"] == []
-    assert [row["attributes"] for row in found["groups"]] == [{}]
+    schedd = Schedd(*(job_row(Id=number, Batch=number, Owner="alice") for number in range(3)), JobsUnmaterialized=0)
+    found = read_demand(query("Batch", "Owner"), schedd)
+    assert found["attributes"] == ["Owner"]
+    assert [row["attributes"] for row in found["groups"]] == [{"Owner": "alice"}]
     assert "Batch" not in schedd.asked[-1][1]
 
 

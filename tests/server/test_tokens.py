@@ -140,7 +140,7 @@ def test_installing_no_secret_revokes_a_token_made_by_hand_and_no_reader(tokens)
 @pytest.mark.parametrize(
     "secret", ["", "short", "a b" * 9, "é" * 20, "x" * 20 + "\n", 1234567890123456, {"b": SECRETS["A"]}]
 )
-def test_an_unfit_secret_is_refused_and_not_quoted(tokens, secret):
+def test_an_invalid_secret_is_refused_and_not_quoted(tokens, secret):
     with pytest.raises(TokenError) as caught:
         tokens.install({"A": SECRETS["A"], "B": secret})
     assert "the token of B is invalid" in str(caught.value)

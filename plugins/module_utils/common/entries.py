@@ -230,8 +230,8 @@ def normalise_site(deployment, site, entries, limits=None, budget=None, eagernes
     number = sum(len(entry.get("shapes") or ()) for entry in result.values())
     if number > MAX_SHAPES:
         problems.append(
-            f"glidein_entries: these are {number} shapes, of which ranges stand for several; expected at most "
-            f"{MAX_SHAPES} of a site. Use narrower ranges, or one number."
+            f"glidein_entries: {number} shapes, counting each size of a range; expected at most {MAX_SHAPES} for a "
+            "site. Narrow the ranges, or use single numbers."
         )
     if problems:
         raise InputError(problems)

@@ -24,8 +24,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.errors import G
 # Raise it when equal files shall get another version.
 _RECIPE = 1
 _BLOCK = 1 << 20
-# As a mode: the default, and executable if the owner may execute the file on the controller. Other bits depend on the
-# umask of whoever made the copy that is sent, and would make another version.
+# As a mode: file_mode, and executable if the owner may execute the file on the controller. Other bits depend on the
+# umask of whoever made the copy, and would change the version.
 KEEP_EXECUTABLE = "keep_executable"
 _STAGING = ".incoming-"
 # A run that is at work has written to its directory since.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The names by which secrets are recognised in files of operators, which are not shown then."""
+"""Patterns of names and lines of secrets in files of operators. Such lines are not shown."""
 
 import re
 

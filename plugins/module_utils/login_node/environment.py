@@ -225,7 +225,7 @@ def parse_version(text):
 
 
 def proxies(environ):
-    """Return {lower-case variable: proxy} of the environment, without those that have a user and a password."""
+    """Return {lower-case variable: proxy} of the environment, without proxies that contain a user or a password."""
     found = {}
     for name in _PROXIES:
         value = environ.get(name) or environ.get(name.upper()) or ""

@@ -74,7 +74,8 @@ def decide(wanted, counted, site, cancel_running=False, drains=()):
     limits. A glidein that can never start is not replaced: another one of the same request could not start either.
     Glideins that have ended since the plan was made are not replaced either: at most `added` are submitted, if the plan
     has it. The plan may have expected their end, or may not allow further ones. Glideins that have appeared since then
-    are not cancelled: at most -`added` are. The plan may not have known their jobs. The next plan counts again.
+    are not cancelled: of queued ones at most -`added` are. The plan may not have known their jobs. The next plan counts
+    again.
     Only glideins that have not started are cancelled, the sick ones first; with cancel_running, also running ones if
     necessary. Glideins that a cycle cancels still count towards the limits in this cycle.
 

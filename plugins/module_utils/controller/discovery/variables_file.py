@@ -163,8 +163,9 @@ def without_secrets(text: str) -> str:
             if hidden:
                 lines.append(f"{key.group(1)}: (not shown)")
         indent = len(line) - len(line.lstrip())
-        # The further lines of a secret.
-        if secret_indent is not None and (not line.strip() or indent > secret_indent):
+        # The further lines of a secret. Items of a list may be indented as their key is.
+        is_item = line[indent:].startswith("- ")
+        if secret_indent is not None and (not line.strip() or indent > secret_indent - is_item):
             continue
         is_secret = SECRET_TEXT.search(line)
         secret_indent = indent if is_secret else None

@@ -16,6 +16,8 @@ from .schedds import Schedd
 MAX_DIVIDED = 5000
 """The most rows of one result that are grouped by the attributes that callers requested."""
 
+OF_USER = ("owner", "user")
+
 
 def run_query(query: dict[str, Any]) -> dict[str, Any]:
     """Return the result of a query. Any exception is a failure of the query, and its text is the reason."""
@@ -92,8 +94,10 @@ def read_demand(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
         return autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
 
     rows, by_requirements = grouped()
-    if len(rows) > MAX_DIVIDED and divided_by != attributes:
-        divided_by = attributes  # requested attributes must not make each job a separate group
+    # Requested attributes must not make each job a separate group. The user cannot: each row is of one user already.
+    fewest = [name for name in divided_by if name in attributes or name.lower() in OF_USER]
+    if len(rows) > MAX_DIVIDED and divided_by != fewest:
+        divided_by = fewest
         rows, by_requirements = grouped()
     groups, unreadable = jobs.demand_groups(rows, divided_by, runtime)
     if about.get("JobsUnmaterialized", 1) and part[0] == 0:

@@ -10,7 +10,8 @@ with it is its GLIDEIN_Site, unless that site has used a token.
 
 A free slot that no idle job can use serves no job: if the plan counted it, the plan would never order what the jobs
 need. A slot is passed over if its free resources have not changed since before the third last negotiation cycle, and
-each of the last three cycles ended with jobs that were not matched.
+each of the last three cycles ended with jobs that were not matched. A time instead of cycles would also count slots
+that a stopped or slow negotiator has not examined, and slots for which other jobs came and went meanwhile.
 
 The negotiator's ad in the collector describes three cycles (0 is the last one). Facts about HTCondor 23.9:
 

@@ -26,6 +26,12 @@ def begin(record):
     return record.begin("main", "core", "gaaaaa-bbbbbbbb", 3)
 
 
+def test_a_version_with_a_submission_in_the_queue_is_in_use(record):
+    record.settle(begin(record), "submitted", job_id="12")
+    assert in_use(lines(record), {"12"}, True)
+    assert not in_use(lines(record), {"13"}, True)
+
+
 def test_a_refused_submission_keeps_nothing(record):
     record.settle(begin(record), "refused", error="bad account")
     assert not in_use(lines(record), {"13"}, True)

@@ -160,8 +160,8 @@ def test_kept_glideins_count_towards_the_limits():
 
 def aged(state, *ages_and_numbers):
     """Return counts as queue_info reports them for glideins in a state for these times, by its own clock."""
-    told = [[NOW - 5 - age, number] for age, number in ages_and_numbers]
-    return {state: sum(number for unused, number in told), f"{state}_since": told}
+    rows = [[NOW - 5 - age, number] for age, number in ages_and_numbers]
+    return {state: sum(number for unused, number in rows), f"{state}_since": rows}
 
 
 since, running = functools.partial(aged, "queued"), functools.partial(aged, "running")
