@@ -573,4 +573,4 @@ class _Entry:
         except InputError as error:
             problems = error.problems
         for problem in problems:
-            self._ask("", problem)
+            self._ask("", problem.replace(f"glidein_entries.{self.name}.", "", 1))
