@@ -110,7 +110,7 @@ def site(slurm, s3, tmp_path_factory):
     own = {"glidein_payload_files": ["tools"], "glidein_job_wrapper": "wrapper"}
     inventory = add_sites(folder, {SITE: {**VARIABLES, **own}})
     done = deploy_sites(inventory, SITE, arguments=("--diff",))
-    assert re.search(r"^\+0755 [0-9a-f]{12} files/tools/hello$", done.output, re.MULTILINE), done
+    assert re.search(r"^\+0700 [0-9a-f]{12} files/tools/hello$", done.output, re.MULTILINE), done
     assert re.search(r"^\+0700 [0-9a-f]{12} job_wrapper$", done.output, re.MULTILINE), done
     yield inventory
     slurm.check_output(f"rm -rf {HOME}")
