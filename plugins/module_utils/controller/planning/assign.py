@@ -26,6 +26,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
     Slots,
     by_size,
     fill,
+    has_room,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Path
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import ConcurrencyLimits, JobClass
@@ -90,7 +91,6 @@ def subtract(
     """
     queued = list(queued) + [0] * (len(capacities) - len(queued))
     slots = [capacity.slots(number) for capacity, number in zip(capacities, queued)]
-    paths = [capacity.path for capacity in capacities]  # the innermost loop runs a million times in a large plan
     with_slots = {kind: sum(1 << index for index, one in enumerate(slots) if one[kind]) for kind in EXISTING}
     ranked = sorted(range(len(capacities)), key=lambda index: _rank(capacities[index], index))
     rank = {index: position for position, index in enumerate(ranked)}
@@ -103,7 +103,10 @@ def subtract(
             for index in sorted(indices(mask & with_slots[kind]), key=rank.__getitem__):
                 if not left and kind != OVERDUE:
                     break
-                path, here = paths[index], job_class.at(capacities[index]) if job_class.variants else job_class
+                here = job_class.at(capacities[index]) if job_class.variants else job_class
+                if not has_room(slots[index][kind], here.request):
+                    continue
+                path = capacities[index].path
                 if kind == OVERDUE:
                     most = allowed.get(path, left + job_class.leased)
                 else:
@@ -254,6 +257,8 @@ class _Packing:
     def _fill(self, index: int, jobs: "_Jobs") -> None:
         """Give jobs to the ordered glideins of a shape."""
         here = jobs.job_class.at(self.shapes[index])
+        if not has_room(self._slots[index], here.request):
+            return
         placed, self._slots[index] = fill(self._slots[index], here, self._most(index, jobs))
         if placed:
             self.placements.append(Placement(jobs.number, index, NEW, placed))

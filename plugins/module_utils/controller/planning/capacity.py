@@ -227,19 +227,24 @@ def by_size(size: Resources) -> Resources:
     return (gpus, cpus, memory, disk)
 
 
+def has_room(slots: List[Slots], request: Resources) -> bool:
+    """Return whether a slot may have room for a job with this request: whether it has the cores and the memory.
+
+    In most calls of a large plan, no slot has, and no more than this is computed for them.
+    """
+    cpus, memory_mb, _disk_mb, _gpus = request
+    for one in slots:  # noqa: SIM110 - a loop needs half the time of any()
+        if one.resources[0] >= cpus and one.resources[1] >= memory_mb:
+            return True
+    return False
+
+
 def fill(slots: List[Slots], job_class: JobClass, jobs: int) -> Tuple[int, List[Slots]]:
     """Give slots at most so many jobs of a class; return (jobs that got a slot, the slots after that).
 
     Slots that were used before are filled first, then those with the least resources left.
     """
     request = job_class.request
-    cpus, memory_mb = request[:2]
-    # In most calls of a large plan, nothing fits; a loop finds that in half the time that any() takes.
-    for one in slots if jobs else ():
-        if one.resources[0] >= cpus and one.resources[1] >= memory_mb:
-            break
-    else:
-        return 0, slots
     placed = 0
     after = []
     for one in sorted(slots, key=_tightest_first) if len(slots) > 1 else slots:

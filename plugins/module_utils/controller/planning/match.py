@@ -9,6 +9,7 @@ that are alike in the attributes that the expression refers to.
 """
 
 import bisect
+import itertools
 import time
 from typing import TYPE_CHECKING, AbstractSet, Any, Dict, FrozenSet, Iterable, List, Optional, Tuple
 
@@ -44,11 +45,12 @@ GPU_CONDITIONS = conditions_of("countMatches(MY.RequireGPUs, TARGET.AvailableGPU
 _LATEST_S = 10**11
 # Characters of an expression in a reason.
 _TEXT_MOST = 120
+_BITS = bytes.maketrans(b"01", b"\0\1")
 
 
 def indices(mask: int) -> List[int]:
     """Return the indices in a mask."""
-    return [index for index, bit in enumerate(bin(mask)[:1:-1]) if bit == "1"]
+    return list(itertools.compress(itertools.count(), bin(mask)[:1:-1].encode().translate(_BITS)))
 
 
 class Fit:
