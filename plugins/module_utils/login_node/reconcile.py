@@ -60,7 +60,12 @@ def check_plan(plan, plan_as_of, site, now_s):
                 f"{where}.present: {item['present']!r} is invalid; expected a whole number of at least 0, or "
                 "null to leave the entry as it is"
             )
-        wanted[key] = dict(item, present=present)
+        numbers = {name: item[name] for name in ("added", "kept_sick") if item.get(name) is not None}
+        for name, value in numbers.items():
+            numbers[name] = integer(value)
+            if numbers[name] is None:
+                problems.append(f"{where}.{name}: {value!r} is invalid; expected a whole number")
+        wanted[key] = dict(item, present=present, **numbers)
     if problems:
         raise InputError(problems)
     return wanted

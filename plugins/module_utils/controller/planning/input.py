@@ -121,8 +121,9 @@ class Site(NamedTuple):
 
     config: Dict[str, Any]  # of normalise_site; without entries for a site with an invalid configuration
     counts: Dict[Tuple[str, str], Counts]  # by (entry, shape); {} if the queue is not known
-    # {"queued", "running": glideins of no entry and shape of `config`, "cores": if they are known}
-    orphans: Dict[str, int]
+    # {"queued", "running": glideins of no entry and shape of `config`, "cores": if they are known}: the site's orphans,
+    # or all its glideins if `config` has no entries
+    without_shape: Dict[str, int]
     htcondor: Sequence[Sequence[str]]  # the (version, platform) of each tarball there
     error: Optional[str]  # why the queue is not known
 
@@ -369,7 +370,7 @@ def _site(
     site: Dict[str, Any], queue: Optional[Dict[str, Any]], error: Optional[str], supplied: Dict[Key, Supplied]
 ) -> Site:
     """Return the Site, with the error if its queue cannot be read. site, queue, error: of make_plan's sites."""
-    unknown = Site(site, {}, _without_entry(site, supplied), (), error)
+    unknown = Site(site, {}, _without_shape(site, supplied), (), error)
     try:
         if error or not queue:
             return unknown
@@ -379,8 +380,8 @@ def _site(
         return unknown._replace(error=str(problem))
 
 
-def _without_entry(site: Dict[str, Any], supplied: Dict[Key, Supplied]) -> Dict[str, int]:
-    """Return `orphans` of a site whose queue is not known: the last known glideins of a site without entries."""
+def _without_shape(site: Dict[str, Any], supplied: Dict[Key, Supplied]) -> Dict[str, int]:
+    """Return `without_shape` of a site whose queue is not known: the last known glideins of a site without entries."""
     rows = [] if site["entries"] else [row for key, row in supplied.items() if key[0] == site["site"]]
     known = [row.last_known for row in rows]
     return {

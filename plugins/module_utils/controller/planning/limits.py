@@ -75,7 +75,7 @@ class Headroom:
         for shape, kept in zip(usage.shapes, usage.kept):
             by_entry.setdefault(shape.path, []).append((shape, kept))
             by_site.setdefault(shape.path[0], []).append((shape, kept))
-        shared = {site.name: _used(by_site.get(site.name, ()), site.orphans) for site in usage.sites}
+        shared = {site.name: _used(by_site.get(site.name, ()), site.without_shape) for site in usage.sites}
         in_all = {key: sum(used[key] for used in shared.values()) for key in LIMIT_KEYS}
         deployment = [Room.of("deployment limit", usage.limits, in_all)] if usage.limits else []
         budget_rooms = _budget_rooms(usage.budgets, list(zip(usage.shapes, usage.kept)))
@@ -112,8 +112,8 @@ def _room_for_unproven(here: _Queued, limit: UnprovenLimit) -> Room:
     return Room({"unproven": limit.reason}, {"unproven": max(0, limit.glideins - unproven)})
 
 
-def _used(here: _Queued, orphans: Optional[Dict[str, int]] = None) -> Dict[str, int]:
-    """Return what glideins use of limits. orphans: of Site; the cores of most are not known, and their GPUs never."""
+def _used(here: _Queued, without_shape: Optional[Dict[str, int]] = None) -> Dict[str, int]:
+    """Return what glideins use of limits. without_shape: of Site; the cores of most are not known, their GPUs never."""
     used = dict.fromkeys(LIMIT_KEYS, 0)
     for shape, kept in here:
         waiting, started, ordered = _glideins(shape, kept)
@@ -122,10 +122,10 @@ def _used(here: _Queued, orphans: Optional[Dict[str, int]] = None) -> Dict[str, 
         used["per_cycle"] += ordered
         used["cores"] += (waiting + started) * shape.size[0]
         used["gpus"] += (waiting + started) * shape.size[3]
-    if orphans:
-        used["queued"] += orphans["queued"]
-        used["total"] += orphans["queued"] + orphans["running"]
-        used["cores"] += orphans.get("cores", 0)
+    if without_shape:
+        used["queued"] += without_shape["queued"]
+        used["total"] += without_shape["queued"] + without_shape["running"]
+        used["cores"] += without_shape.get("cores", 0)
     return used
 
 

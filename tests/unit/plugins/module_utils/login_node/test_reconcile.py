@@ -181,7 +181,7 @@ def test_a_plan_of_the_right_age_for_this_site_is_accepted():
     assert checked([item()], age_s=600) == {CORE: item()}
     assert checked([item()], age_s=-60)
     # A number that Jinja made text is a number.
-    assert checked([item(present="3")])[CORE]["present"] == 3
+    assert checked([item(present="3", added="-2")])[CORE] == item(present=3, added=-2)
 
 
 @pytest.mark.parametrize(
@@ -200,6 +200,7 @@ def test_a_plan_that_is_old_or_from_the_future_is_refused(age_s, message):
         ([item(present=-1)], "plan[0].present: -1 is invalid"),
         ([item(present="three")], "plan[0].present: 'three' is invalid"),
         ([item(present=True)], "plan[0].present: True is invalid"),
+        ([item(added="some")], "plan[0].added: 'some' is invalid"),
         ([{"entry": "main"}], "plan[0]: has no shape, present"),
         ([item(), item(present=2)], "in the plan twice"),
     ],

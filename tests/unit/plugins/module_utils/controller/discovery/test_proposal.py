@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of host_vars/HOST.yml as text, and properties of every proposal. UPDATE_GOLDEN=1 writes the golden files."""
+"""Tests of host_vars/HOST.yml as text, and properties of every proposal. GLIDEIN_WRITE_GOLDEN=1 writes the files."""
 
 import os
 import pathlib
@@ -42,7 +42,7 @@ def test_the_file_of_a_machine(name):
     known = MACHINES[name]()
     text = host_vars_text(propose(known), known, HOST)
     path = GOLDEN / f"{name}.yml"
-    if os.environ.get("UPDATE_GOLDEN"):
+    if os.environ.get("GLIDEIN_WRITE_GOLDEN"):
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
 
