@@ -5,10 +5,12 @@
 
 Arguments are pytest's: paths of tests/unit (the default) or tests/playbooks, and options. The seed of the order is
 printed. To repeat an order, pass --random-order-seed=N. The tests need a path .../ansible_collections/glidein/ops, so
-they run in a copy of the checkout.
+they run in a copy of the checkout. With GLIDEIN_WRITE_GOLDEN=1, the golden files that they write are copied back.
 """
 
+import os
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,7 +51,11 @@ def main():
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", *pytest_arguments(sys.argv[1:])]
     print("+ pytest", *command[3:], flush=True)
     env = dict(prepare.environment(), PYTHONPATH=str(COLLECTIONS))
-    return subprocess.run(command, cwd=TREE, env=env, check=False).returncode
+    status = subprocess.run(command, cwd=TREE, env=env, check=False).returncode
+    if os.environ.get("GLIDEIN_WRITE_GOLDEN"):
+        for golden in (TREE / TESTS).rglob("golden"):
+            shutil.copytree(golden, prepare.ROOT / golden.relative_to(TREE), dirs_exist_ok=True)
+    return status
 
 
 if __name__ == "__main__":
