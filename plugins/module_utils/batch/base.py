@@ -226,7 +226,7 @@ class Scheduler(abc.ABC):
     def directives(self, entry, shape, job_name, log_dir):
         """Return the collection's options of a glidein's batch script as a list of text, without directive_prefix.
 
-        Raises InputError for a log_dir (an absolute path) that this batch system cannot write to.
+        log_dir: a path that SiteDirectory accepts. Raises InputError if this batch system cannot write to it.
         """
 
     def script_options(self, entry, shape, job_name, log_dir):
