@@ -325,9 +325,9 @@ def parse_queues(text):
     queues = parse_objects("qname")(text)
     for queue in queues:
         queue["walltime_s"] = smallest(_walltime(queue, field) for field in ("h_rt", "s_rt"))
-        queue["notice_s"] = smallest(map(_seconds, values(queue.get("notify"))))
+        queue["notice_s"] = smallest(map(clock_s, values(queue.get("notify"))))
         queue["max_memory_mb"] = largest(
-            _memory(text) for text in values(queue.get("h_vmem")) if text.upper() != "INFINITY"
+            size_mb(text, UNITS) for text in values(queue.get("h_vmem")) if text.upper() != "INFINITY"
         )
     return queues
 
@@ -337,21 +337,7 @@ def _walltime(queue, field):
     texts = values(queue.get(field))
     if not texts or any(text.upper() in ("INFINITY", "NONE") for text in texts):
         return None
-    return max(_seconds(text) for text in texts)
-
-
-def _seconds(text):
-    try:
-        return clock_s(text)
-    except ValueError:
-        raise OutputError(f"invalid duration in the output of qconf: {excerpt(text)!r}; expected 24:00:00") from None
-
-
-def _memory(text):
-    try:
-        return size_mb(text, UNITS)
-    except ValueError:
-        raise OutputError(f"invalid size in the output of Grid Engine: {excerpt(text)!r}; expected 4G") from None
+    return max(map(clock_s, texts))
 
 
 def values(text):
@@ -394,7 +380,7 @@ def parse_limit(settings, name):
         return None
     try:
         return number(text) or None
-    except ValueError:
+    except OutputError:
         raise OutputError(f"invalid line of qconf: {excerpt(f'{name} {text}')!r}; expected a number") from None
 
 
@@ -416,17 +402,10 @@ def parse_capacity(names):
         host = parse_object("hostname")(text)
         amounts = dict(item.split("=", 1) for item in words(host.get("complex_values")) if "=" in item)
         found = [amounts[name] for name in names if name in amounts]
-        return _amount(found[0]) if found else None
+        # Univa's RSMAP lists them, too: 4(0 1 2 3).
+        return number(found[0].partition("(")[0]) if found else None
 
     return parse
-
-
-def _amount(text):
-    """Return a number of GPUs. Univa's RSMAP lists them, too: 4(0 1 2 3)."""
-    try:
-        return number(text.partition("(")[0])
-    except ValueError:
-        raise OutputError(f"invalid number in the output of Grid Engine: {excerpt(text)!r}") from None
 
 
 def _parse_xml(text):
@@ -460,9 +439,9 @@ def _host(element):
         details = {item.get("name"): (item.text or "").strip() for item in queue.iterfind("queuevalue")}
         try:
             slots = number(details.get("slots", ""))
-        except ValueError:
+        except OutputError:
             name = f"{queue.get('name')}@{element.get('name')}"
             raise OutputError(f"invalid slots of {name} in the output of qhost: {details.get('slots')!r}") from None
         instances[queue.get("name")] = Instance(slots, details.get("state_string", ""))
     memory = resources.get("mem_total") or found.get("mem_total", "-")
-    return Host(element.get("name"), None if memory == "-" else _memory(memory), resources, instances)
+    return Host(element.get("name"), None if memory == "-" else size_mb(memory, UNITS), resources, instances)

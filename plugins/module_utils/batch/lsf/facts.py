@@ -301,7 +301,7 @@ def _limit_values(names, line):
                 found[name] = size_mb(values["size"].strip(), UNITS)
             elif values.get("numbers"):
                 found[name] = number(values["numbers"].split()[-1])
-        except ValueError:
+        except OutputError:
             raise _invalid("bqueues -l", line) from None
     return found
 
@@ -321,7 +321,7 @@ def _slots(row, column):
         return None
     try:
         return number(text)
-    except ValueError:
+    except OutputError:
         raise _invalid("LSF", f"{column}: {text}") from None
 
 
@@ -382,7 +382,7 @@ def parse_sizes(text):
         try:
             memory = row.get("maxmem", "-")
             memory_mb = None if memory == "-" else size_mb(memory, UNITS)
-        except ValueError:
+        except OutputError:
             raise _invalid("lshosts", " ".join(row.values())) from None
         resources = row.get("RESOURCES", "").strip("() ").split()
         sizes[row["HOST_NAME"]] = (_slots(row, "ncpus"), memory_mb, resources)

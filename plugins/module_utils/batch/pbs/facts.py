@@ -321,7 +321,7 @@ def converted(record, name, convert, default=None):
         return default
     try:
         return convert(text)
-    except ValueError:
+    except OutputError:
         raise OutputError(f"invalid line of PBS: {f'{name} = {text}'!r} of {record.name!r}") from None
 
 
@@ -341,7 +341,7 @@ def items(record, name):
 
 
 def pbs_size_mb(text):
-    """Return a size of PBS in MiB. Raises ValueError."""
+    """Return a size of PBS in MiB. Raises OutputError."""
     return size_mb(text, UNITS)
 
 

@@ -35,7 +35,7 @@ def parse_nodes(text):
         memory = _STATUS_MEMORY.search(value(record, "status") or "")
         try:
             memory_mb = pbs_size_mb(memory.group(1)) if memory else None  # a node that is down has no status
-        except ValueError:
+        except OutputError:
             raise OutputError(f"invalid line of PBS: status of {record.name!r}: {memory.group(0)!r}") from None
         node = node_record(
             usable=not _UNUSABLE.intersection(items(record, "state")),
