@@ -110,7 +110,7 @@ def _read_accounting(reader, user, cluster, has_lists):
     def show(what, words, columns, default=None):
         names = ",".join(name for name, unused in columns)
         argv = ["sacctmgr", "-P", "show", *words, f"format={names}"]
-        rows = reader.read(what, argv, facts_output.table_parser(columns), default)
+        rows = reader.read(what, argv, lambda text: facts_output.parse_table(text, columns), default)
         if rows is None or not cluster:
             return rows
         return [row for row in rows if row.get("Cluster", cluster) == cluster]  # the database may have several clusters
