@@ -56,7 +56,7 @@ class _Torque(Pbs):
 
     def read_nodes(self, reader):
         nodes = reader.read("nodes", ["pbsnodes", "-a"], parse_nodes, [])
-        is_shown = any(value(queue, _HIDDEN) for queue, unused in self.queues)
+        is_shown = any(value(queue, _HIDDEN) for queue in self.queues)
         if len({tuple(node["features"]) for node in nodes}) > 1 and len(self.queues) > 1 and not is_shown:
             error = f"{_HIDDEN} is shown to managers of Torque only: each queue lists all nodes"
             reader.gaps.append({"what": "nodes of each queue", "command": "qstat -Qf", "error": error})
