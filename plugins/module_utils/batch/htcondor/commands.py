@@ -147,8 +147,8 @@ class HTCondor(Scheduler):
     batch_id = "$GLIDEIN_OUTER_JOB"
     # Whether the schedd writes a job's output while the job runs.
     streams_output = True
-    # Whether the schedd copies the script when the job is submitted.
-    copies_script = True
+    # Whether the jobs go to a schedd, which copies the script when the job is submitted.
+    has_schedd = True
     # The transferred files are in the job's sandbox; no other file of this host is available. (TMPDIR, the default
     # place of the scratch directory, is the sandbox, too.)
     shell_settings = {
@@ -241,7 +241,7 @@ class HTCondor(Scheduler):
         lines = [
             f"executable = {script}",
             "transfer_executable = true",
-            f"copy_to_spool = {classad_literal(self.copies_script)}",
+            f"copy_to_spool = {classad_literal(self.has_schedd)}",
             f"initialdir = {payload.home}",
             "should_transfer_files = YES",
             "when_to_transfer_output = ON_EXIT",
