@@ -61,7 +61,7 @@ class ActionModule(ControllerActionModule):
     ) -> Dict[str, Any]:
         """Run the module with an archive of the files."""
         with tempfile.NamedTemporaryFile(dir=constants.DEFAULT_LOCAL_TMP, prefix="files-", suffix=".tar") as archive:
-            write_archive(files, files, archive)
+            write_archive(files, archive)
             archive.flush()
             if archive.tell() <= LARGEST_ARGUMENT_BYTES:
                 archive.seek(0)

@@ -18,7 +18,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.errors import I
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import (
     ANYTHING,
     ARGUMENT_LIST,
-    BOOLEAN,
     Spec,
     invalid,
     whole_number,
@@ -77,24 +76,19 @@ def make_scheduler(name, options=None, entries=None, environ=None):
 def _checked_options(kind, options):
     """Return glidein_scheduler_options with the defaults of `kind`, a subclass of Scheduler. Raises InputError.
 
-    Returns {"commands": {name: [str]}, "grace": seconds, "rerunnable_arrays": bool, "timeout": seconds}, and the keys
-    of more_options of `kind`.
+    Returns {"commands": {name: [str]}, "grace": seconds, "timeout": seconds}, and the keys of more_options of `kind`.
     """
     commands = {name: {"type": ARGUMENT_LIST, "default": argv} for name, argv in sorted(kind.commands.items())}
     spec = Spec(
         {
             "commands": {"type": ANYTHING, "default": {}, "options": Spec(commands)},
             "grace": {"type": whole_number(1), "default": kind.grace_s},
-            "rerunnable_arrays": {"type": BOOLEAN, "default": False},
             "timeout": {"type": whole_number(1), "default": DEFAULT_TIMEOUT_S},
             **kind.more_options,
         }
     )
     problems = []
     result = spec.check(problems, _OPTIONS, options)
-    if result["rerunnable_arrays"] and not kind.arrays_are_rerunnable:
-        expected = f"false with {kind.name}, whose arrays do not need it: remove it"
-        problems.append(invalid(f"{_OPTIONS}.rerunnable_arrays", True, expected))
     if problems:
         raise InputError(problems)
     return result

@@ -121,9 +121,6 @@ class Scheduler(abc.ABC):
     ended_pattern = None
     # Pattern of the submitting command's error for an array with too many tasks, or a user with too many jobs.
     too_many_pattern = None
-    # Whether the tasks of array jobs must be rerunnable, so that the operator has to allow array jobs with
-    # `rerunnable_arrays` of glidein_scheduler_options.
-    arrays_are_rerunnable = False
     # Key of an entry's `resources` -> RequestOption.
     resources = {}
     # Seconds between the batch system's notice to a job and its kill, as installed. glidein_scheduler_options.grace
@@ -226,7 +223,7 @@ class Scheduler(abc.ABC):
     def directives(self, entry, shape, job_name, log_dir):
         """Return the collection's options of a glidein's batch script as a list of text, without directive_prefix.
 
-        Raises InputError for a log_dir (an absolute path) that this batch system cannot write to.
+        log_dir: a path that SiteDirectory accepts. Raises InputError if this batch system cannot write to it.
         """
 
     def script_options(self, entry, shape, job_name, log_dir):

@@ -185,32 +185,28 @@ _FACTORS = (1, 60, 3600, 86400)
 
 
 def size_mb(text, units):
-    """Return a size in MiB, rounded down. units: {unit: bytes}. Raises ValueError."""
+    """Return a size in MiB, rounded down. units: {unit: bytes}. Raises OutputError."""
     match = _SIZE.match(text)
-    if not match:
-        raise ValueError(text)
-    whole, fraction, unit = match.groups()
-    if unit not in units:
-        unit = unit.lower()
-    if unit not in units:
-        raise ValueError(text)
-    fraction = fraction or ""
-    return int(whole + fraction) * units[unit] // (10 ** len(fraction) * 2**20)
+    unit_bytes = match and (units.get(match.group(3)) or units.get(match.group(3).lower()))
+    if not unit_bytes:
+        raise OutputError(f"invalid size: {excerpt(text)!r}; expected one such as 4G")
+    whole, fraction = match.group(1), match.group(2) or ""
+    return int(whole + fraction) * unit_bytes // (10 ** len(fraction) * 2**20)
 
 
 def clock_s(text):
-    """Return the seconds of [[[days:]hours:]minutes:]seconds, without their fraction. Raises ValueError."""
+    """Return the seconds of [[[days:]hours:]minutes:]seconds, without their fraction. Raises OutputError."""
     if not _CLOCK.match(text):
-        raise ValueError(text)
+        raise OutputError(f"invalid duration: {excerpt(text)!r}; expected one such as 24:00:00")
     parts = reversed(text.split(".")[0].split(":"))
     return sum(int(part) * factor for part, factor in zip(parts, _FACTORS))
 
 
 def number(text):
-    """Return a whole number, without the fraction. Raises ValueError."""
+    """Return a whole number, without the fraction. Raises OutputError."""
     match = re.match(r"^([0-9]{1,18})(?:\.[0-9]+)?\Z", text)
     if not match:
-        raise ValueError(text)
+        raise OutputError(f"invalid number: {excerpt(text)!r}")
     return int(match.group(1))
 
 

@@ -155,12 +155,11 @@ def version_of(manifest, key):
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
 
 
-def write_archive(files, names, handle):
-    """Write the named files as a tar archive: equal files make equal bytes. Raises GlideinError."""
+def write_archive(files, handle):
+    """Write files, of collect(), as a tar archive: equal files make equal bytes. Raises GlideinError."""
     with tarfile.open(fileobj=handle, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for name in sorted(names):
+        for name, item in sorted(files.items()):
             info = tarfile.TarInfo(name)
-            item = files[name]
             if "content" in item:
                 info.size = len(item["content"])
                 archive.addfile(info, io.BytesIO(item["content"]))
@@ -199,11 +198,9 @@ class Tree:
             if not stat.S_ISREG(found.st_mode):
                 return None
             return {"sha256": sha256_of(path), "mode": "%04o" % stat.S_IMODE(found.st_mode)}
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            if isinstance(error, NotADirectoryError):
-                return None
             raise GlideinError(f"{path} cannot be read: {error.strerror}") from error
 
     def content(self, name):

@@ -84,7 +84,7 @@ class _GridEngine:
     def _read_all(self, what, list_option, option, first, only):
         """Return {name: object} of all objects of a kind. only: the names to read, None for all."""
         names = [name for name in self._names(what, list_option) or [] if only is None or name in only]
-        return self._read_each(what, option, names, parse_object(first), what)
+        return self._read_each(what, option, names, lambda text: parse_object(text, first), what)
 
     def _read_each(self, what, option, names, parse, counted):
         """Return {name: result of parse} of the first _MAX_READ objects, without those that cannot be read.
@@ -287,47 +287,37 @@ def parse_names(text):
     return names
 
 
-def parse_objects(first):
-    """Return a function that returns the objects, {field: text}, of qconf's output. first: their first field."""
-
-    def parse(text):
-        objects = []
-        # A backslash at the end continues a line.
-        for line in re.sub(r"\\\n\s*", "", text).split("\n"):
-            match = _FIELD.match(line)
-            if match and match.group(1) == first:
-                objects.append({})
-            if match and objects:
-                objects[-1][match.group(1)] = (match.group(2) or "").strip()
-        if not objects:
-            raise OutputError(
-                f"invalid output of qconf: {excerpt(text)!r}; expected fields, of which {first} is the first"
-            )
-        return objects
-
-    return parse
+def parse_objects(text, first):
+    """Return the objects, {field: text}, of qconf's output. first: their first field."""
+    objects = []
+    # A backslash at the end continues a line.
+    for line in re.sub(r"\\\n\s*", "", text).split("\n"):
+        match = _FIELD.match(line)
+        if match and match.group(1) == first:
+            objects.append({})
+        if match and objects:
+            objects[-1][match.group(1)] = (match.group(2) or "").strip()
+    if not objects:
+        raise OutputError(f"invalid output of qconf: {excerpt(text)!r}; expected fields, of which {first} is the first")
+    return objects
 
 
-def parse_object(first):
-    """Return a function that returns the one object of qconf's output. first: its first field."""
-
-    def parse(text):
-        objects = parse_objects(first)(text)
-        if len(objects) != 1:
-            raise OutputError(f"invalid output of qconf: {len(objects)} objects; expected one: {excerpt(text)!r}")
-        return objects[0]
-
-    return parse
+def parse_object(text, first):
+    """Return the one object of qconf's output. first: its first field."""
+    objects = parse_objects(text, first)
+    if len(objects) != 1:
+        raise OutputError(f"invalid output of qconf: {len(objects)} objects; expected one: {excerpt(text)!r}")
+    return objects[0]
 
 
 def parse_queues(text):
     """Return the queues of qconf -sq: {field: text}, and `walltime_s` and `notice_s` in seconds, None: not limited."""
-    queues = parse_objects("qname")(text)
+    queues = parse_objects(text, "qname")
     for queue in queues:
         queue["walltime_s"] = smallest(_walltime(queue, field) for field in ("h_rt", "s_rt"))
-        queue["notice_s"] = smallest(map(_seconds, values(queue.get("notify"))))
+        queue["notice_s"] = smallest(map(clock_s, values(queue.get("notify"))))
         queue["max_memory_mb"] = largest(
-            _memory(text) for text in values(queue.get("h_vmem")) if text.upper() != "INFINITY"
+            size_mb(text, UNITS) for text in values(queue.get("h_vmem")) if text.upper() != "INFINITY"
         )
     return queues
 
@@ -337,21 +327,7 @@ def _walltime(queue, field):
     texts = values(queue.get(field))
     if not texts or any(text.upper() in ("INFINITY", "NONE") for text in texts):
         return None
-    return max(_seconds(text) for text in texts)
-
-
-def _seconds(text):
-    try:
-        return clock_s(text)
-    except ValueError:
-        raise OutputError(f"invalid duration in the output of qconf: {excerpt(text)!r}; expected 24:00:00") from None
-
-
-def _memory(text):
-    try:
-        return size_mb(text, UNITS)
-    except ValueError:
-        raise OutputError(f"invalid size in the output of Grid Engine: {excerpt(text)!r}; expected 4G") from None
+    return max(map(clock_s, texts))
 
 
 def values(text):
@@ -384,7 +360,7 @@ def parse_resources(text):
 
 def parse_lists(text):
     """Return {name: entries} of qconf -su. An entry is a user, or @ and a group."""
-    return {found["name"]: words(found.get("entries")) for found in parse_objects("name")(text)}
+    return {found["name"]: words(found.get("entries")) for found in parse_objects(text, "name")}
 
 
 def parse_limit(settings, name):
@@ -394,61 +370,44 @@ def parse_limit(settings, name):
         return None
     try:
         return number(text) or None
-    except ValueError:
+    except OutputError:
         raise OutputError(f"invalid line of qconf: {excerpt(f'{name} {text}')!r}; expected a number") from None
 
 
 def parse_configuration(text):
     """Return the settings of qconf -sconf, {name: text}, with the limits as numbers."""
-    settings = parse_object("execd_spool_dir")(text)
+    settings = parse_object(text, "execd_spool_dir")
     return dict(settings, **{name: parse_limit(settings, name) for name in ("max_aj_tasks", "max_u_jobs", "max_jobs")})
 
 
 def parse_running_limit(text):
     """Return the number of jobs of one user that may run, of qconf -ssconf; None: not limited."""
-    return parse_limit(parse_object("algorithm")(text), "maxujobs")
+    return parse_limit(parse_object(text, "algorithm"), "maxujobs")
 
 
 def parse_capacity(names):
     """Return a function that returns the amount of the first of these resources in qconf -se, None without it."""
 
     def parse(text):
-        host = parse_object("hostname")(text)
+        host = parse_object(text, "hostname")
         amounts = dict(item.split("=", 1) for item in words(host.get("complex_values")) if "=" in item)
         found = [amounts[name] for name in names if name in amounts]
-        return _amount(found[0]) if found else None
+        # Univa's RSMAP lists them, too: 4(0 1 2 3).
+        return number(found[0].partition("(")[0]) if found else None
 
     return parse
-
-
-def _amount(text):
-    """Return a number of GPUs. Univa's RSMAP lists them, too: 4(0 1 2 3)."""
-    try:
-        return number(text.partition("(")[0])
-    except ValueError:
-        raise OutputError(f"invalid number in the output of Grid Engine: {excerpt(text)!r}") from None
-
-
-def _parse_xml(text):
-    """Return the root element of a document. Raises ValueError."""
-    # Grid Engine declares no document type. A document type could expand a small text into a huge one.
-    if "<!" in text:
-        raise ValueError("a document type")
-    try:
-        return ElementTree.fromstring(_ILLEGAL.sub("", text))  # noqa: S314 (no document type: see above)
-    except ElementTree.ParseError as error:
-        raise ValueError(str(error)) from error
 
 
 def parse_hosts(text):
     """Return the Hosts of qhost -q -F RESOURCES -xml, without the host `global`."""
     document = _HOSTS.search(text)
     try:
-        root = _parse_xml(document.group(0)) if document else None
-    except ValueError:
-        root = None
-    if root is None:
-        raise OutputError(f"invalid output of qhost: {excerpt(text)!r}; expected an XML document `qhost`")
+        # Grid Engine declares no document type. A document type could expand a small text into a huge one.
+        if not document or "<!" in document.group(0):
+            raise ElementTree.ParseError
+        root = ElementTree.fromstring(_ILLEGAL.sub("", document.group(0)))  # noqa: S314 (no document type)
+    except ElementTree.ParseError:
+        raise OutputError(f"invalid output of qhost: {excerpt(text)!r}; expected an XML document `qhost`") from None
     return [_host(element) for element in root.iter("host") if element.get("name") not in (None, "global")]
 
 
@@ -460,9 +419,9 @@ def _host(element):
         details = {item.get("name"): (item.text or "").strip() for item in queue.iterfind("queuevalue")}
         try:
             slots = number(details.get("slots", ""))
-        except ValueError:
+        except OutputError:
             name = f"{queue.get('name')}@{element.get('name')}"
             raise OutputError(f"invalid slots of {name} in the output of qhost: {details.get('slots')!r}") from None
         instances[queue.get("name")] = Instance(slots, details.get("state_string", ""))
     memory = resources.get("mem_total") or found.get("mem_total", "-")
-    return Host(element.get("name"), None if memory == "-" else _memory(memory), resources, instances)
+    return Host(element.get("name"), None if memory == "-" else size_mb(memory, UNITS), resources, instances)

@@ -24,7 +24,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     printed_nothing,
     unknown_state,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import choice, invalid, text
 
@@ -148,8 +147,8 @@ class HTCondor(Scheduler):
     batch_id = "$GLIDEIN_OUTER_JOB"
     # Whether the schedd writes a job's output while the job runs.
     streams_output = True
-    # Whether the schedd copies the script when the job is submitted.
-    copies_script = True
+    # Whether the jobs go to a schedd, which copies the script when the job is submitted.
+    has_schedd = True
     # The transferred files are in the job's sandbox; no other file of this host is available. (TMPDIR, the default
     # place of the scratch directory, is the sandbox, too.)
     shell_settings = {
@@ -236,13 +235,13 @@ class HTCondor(Scheduler):
         """Return the commands for input files, output files and environment."""
         inputs = list(GLIDEIN_INPUTS if payload.inputs is None else payload.inputs)
         inputs += [name for name in ("files", "job_wrapper") if getattr(payload, name)]
-        secrets = [_transferable(path, payload.home) for path in (payload.credential, payload.log_form) if path]
+        secrets = [os.path.relpath(path, payload.home) for path in (payload.credential, payload.log_form) if path]
         inputs += secrets
         log = f"{payload.log_dir}/{job_name}.$(ClusterId).$(ProcId)"
         lines = [
             f"executable = {script}",
             "transfer_executable = true",
-            f"copy_to_spool = {classad_literal(self.copies_script)}",
+            f"copy_to_spool = {classad_literal(self.has_schedd)}",
             f"initialdir = {payload.home}",
             "should_transfer_files = YES",
             "when_to_transfer_output = ON_EXIT",
@@ -386,16 +385,6 @@ def _is_closed(expression):
         if depth < 0 or part == '"':
             return False
     return depth == 0
-
-
-def _transferable(path, home):
-    """Return the path of a file to transfer relative to home, for a list of files. Raises InputError."""
-    relative = os.path.relpath(path, home)
-    if "," in relative:
-        raise InputError(
-            f"glidein_home: {path!r} has a comma; expected a path without one: HTCondor separates files by commas"
-        )
-    return relative
 
 
 def _pattern(word):

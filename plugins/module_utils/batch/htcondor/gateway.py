@@ -65,7 +65,7 @@ class Gateway(GridUniverse):
         grace_s = kind.grace_s if kind else _ROUTES_GRACE_S
         super().__init__(runner, dict(options, grace=options["grace"] or grace_s))
         # The file transfer by SSH sends a copy with the name of the script. blahp runs it by the name of the copy.
-        self.copies_script = self.has_schedd = not options["ssh"]
+        self.has_schedd = not options["ssh"]
         if options["shared_payload"]:
             home = f"{options['shared_payload']}/current"
             self.shell_settings = dict(self.shell_settings, GLIDEIN_HOME=sh_quote(home))

@@ -37,8 +37,6 @@ class GridUniverse(HTCondor):
     resources = {}
     blahp = None
     streams_output = False
-    # Whether the jobs go to a remote schedd (Condor-C).
-    has_schedd = True
     # The name of the remote schedd in messages.
     remote = ""
     # Held jobs that can be released: why they were held, and an expression. They are not submitted twice.

@@ -301,7 +301,7 @@ def _limit_values(names, line):
                 found[name] = size_mb(values["size"].strip(), UNITS)
             elif values.get("numbers"):
                 found[name] = number(values["numbers"].split()[-1])
-        except ValueError:
+        except OutputError:
             raise _invalid("bqueues -l", line) from None
     return found
 
@@ -321,7 +321,7 @@ def _slots(row, column):
         return None
     try:
         return number(text)
-    except ValueError:
+    except OutputError:
         raise _invalid("LSF", f"{column}: {text}") from None
 
 
@@ -337,52 +337,48 @@ def _per_cpu(row):
     return int(match.group(1) + fraction), 10 ** len(fraction)
 
 
-def parse_table(command, first, with_rest=False):
-    """Return a function that returns the rows of a table, {column: text}. first: the name of its first column.
+def parse_table(text, command, first, with_rest=False):
+    """Return the rows of a table, {column: text}. first: the name of its first column.
 
     Other lines before the names, and after a blank line below them, are ignored.
 
     with_rest: whether the last cell may contain blanks.
     """
-
-    def parse(text):
-        names, rows = None, []
-        for line in text.split("\n"):
-            words = line.split()
-            if names is None:
-                names = words if words[:1] == [first] else None
-            elif not words:
-                break
-            elif with_rest:
-                rows.append(dict(zip(names, line.split(None, len(names) - 1))))
-            else:
-                rows.append(_row(command, names, line))
+    names, rows = None, []
+    for line in text.split("\n"):
+        words = line.split()
         if names is None:
-            raise _invalid(command, text)
-        return rows
-
-    return parse
+            names = words if words[:1] == [first] else None
+        elif not words:
+            break
+        elif with_rest:
+            rows.append(dict(zip(names, line.split(None, len(names) - 1))))
+        else:
+            rows.append(_row(command, names, line))
+    if names is None:
+        raise _invalid(command, text)
+    return rows
 
 
 def parse_queue_names(text):
     """Return the names of the queues of bqueues -u."""
-    return {row["QUEUE_NAME"] for row in parse_table("bqueues", "QUEUE_NAME")(text)}
+    return {row["QUEUE_NAME"] for row in parse_table(text, "bqueues", "QUEUE_NAME")}
 
 
 def parse_slots(text):
     """Return {host: (status, number of job slots or None)} of bhosts -w."""
-    rows = parse_table("bhosts", "HOST_NAME")(text)
+    rows = parse_table(text, "bhosts", "HOST_NAME")
     return {row["HOST_NAME"]: (row.get("STATUS", ""), _slots(row, "MAX")) for row in rows}
 
 
 def parse_sizes(text):
     """Return {host: (cores, MiB, resources)} of lshosts -w. Cores and memory of a host that is down are None."""
     sizes = {}
-    for row in parse_table("lshosts", "HOST_NAME", with_rest=True)(text):
+    for row in parse_table(text, "lshosts", "HOST_NAME", with_rest=True):
         try:
             memory = row.get("maxmem", "-")
             memory_mb = None if memory == "-" else size_mb(memory, UNITS)
-        except ValueError:
+        except OutputError:
             raise _invalid("lshosts", " ".join(row.values())) from None
         resources = row.get("RESOURCES", "").strip("() ").split()
         sizes[row["HOST_NAME"]] = (_slots(row, "ncpus"), memory_mb, resources)
@@ -391,7 +387,7 @@ def parse_sizes(text):
 
 def parse_host_groups(text):
     """Return {group: members} of bmgroup -w. A member that is a group ends with a slash."""
-    rows = parse_table("bmgroup", "GROUP_NAME", with_rest=True)(text)
+    rows = parse_table(text, "bmgroup", "GROUP_NAME", with_rest=True)
     return {row["GROUP_NAME"]: row.get("HOSTS", "").split() for row in rows}
 
 
@@ -399,7 +395,7 @@ def parse_user_limits(user):
     """Return a function that returns (job slots, pending jobs) to which busers limits the user; None: not limited."""
 
     def parse(text):
-        rows = [row for row in parse_table("busers", "USER/GROUP")(text) if row["USER/GROUP"] == user]
+        rows = [row for row in parse_table(text, "busers", "USER/GROUP") if row["USER/GROUP"] == user]
         if not rows:
             raise _invalid("busers", text)
         return _slots(rows[0], "MAX"), smallest(_slots(rows[0], column) for column in ("MPJOBS", "MPEND"))

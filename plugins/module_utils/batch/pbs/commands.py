@@ -15,7 +15,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     by_word,
     unknown_state,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import clock
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid, text
 
@@ -129,8 +128,8 @@ class Pbs(Scheduler):
         lines = [f"-N {job_name}", "-S /bin/sh", *_place(entry)]
         lines += [f"-l {resource}" for resource in self.requests(entry, shape)]
         lines += [f"-l walltime={clock(entry['walltime_s'])}", "-r n", "-m n", "-j oe"]
-        # For messages of PBS itself, such as that the job exceeded a limit.
-        lines.append(f"-o {_quoted(f'{log_dir}/{self.output_of_pbs(job_name)}')}")
+        # For messages of PBS itself, such as that the job exceeded a limit. SiteDirectory refuses paths with quotes.
+        lines.append(f'-o "{log_dir}/{self.output_of_pbs(job_name)}"')
         return lines
 
     def blahp_options(self, entry, shape, job_name):
@@ -236,10 +235,3 @@ def _reason(comment, letter, holds):
     if letter == "H" and holds and "held" not in comment.lower():
         return f"Hold_Types = {holds}"
     return comment or f"job_state = {letter}"
-
-
-def _quoted(path):
-    """Return a path in double quotes, within which qsub treats no character of a directive as special."""
-    if '"' in path or not path.isprintable():
-        raise InputError(invalid("log_dir", path, "a path without double quotes and line breaks"))
-    return f'"{path}"'

@@ -40,10 +40,10 @@ class Pbs(abc.ABC):
     def __init__(self, reader, user):
         self.user = user
         self.queues = reader.read("queues", _QUEUES, parse_queues, [])
-        self.server, self.server_limits = reader.read("limits", _SERVER, parse_server, (None, None))
+        self.server = reader.read("limits", _SERVER, parse_server)
         # The first of the groups is the one that the user's jobs have. None: unknown.
         self.groups = None
-        if any(is_true(record, "acl_group_enable") for record in self._records()):
+        if any(is_true(record, "acl_group_enable") for record in self.records()):
             self.groups = reader.read("groups of the user", ["id", "-Gn", user], str.split)
         # Of node_record. Each has the key "of": the PBS record of the node.
         self.nodes = self.read_nodes(reader)
@@ -66,19 +66,17 @@ class Pbs(abc.ABC):
 
     def facts(self):
         """Return the facts of PBS: version, cluster, queues, accounts, limits, gpu_request."""
-        queues = sorted(
-            (self._queue(record, limits) for record, limits in self.queues), key=lambda queue: queue["name"]
-        )
+        queues = sorted(map(self._queue, self.queues), key=lambda queue: queue["name"])
         usable = {queue["name"] for queue in queues if not queue["problems"]}
-        delays = [limits.kill_delay_s for record, limits in self._targets(usable)]
+        delays = [record.limits.kill_delay_s for record in self._targets(usable)]
         limits = limits_record(
             # Not the smallest of those that are set, if a queue without one uses the default of PBS.
             grace_s=min(delays) if delays and None not in delays else None,
         )
         if self.server:
-            limits["max_array"] = self.server_limits.max_array
-            limits["max_queued"] = self._jobs(self.server_limits.queued)
-            limits["max_running"] = self._jobs(self.server_limits.running)
+            limits["max_array"] = self.server.limits.max_array
+            limits["max_queued"] = self._jobs(self.server.limits.queued)
+            limits["max_running"] = self._jobs(self.server.limits.running)
         return {
             "version": value(self.server, "pbs_version") if self.server else None,
             "cluster": self.server.name if self.server else None,
@@ -88,59 +86,59 @@ class Pbs(abc.ABC):
             "gpu_request": self.gpu_request if any(node["gpus"] for node in self.nodes) else None,
         }
 
-    def _records(self):
-        return [record for record, unused in self.queues] + ([self.server] if self.server else [])
+    def records(self):
+        """Return the Records of the queues and the server."""
+        return self.queues + ([self.server] if self.server else [])
 
     def _jobs(self, limits):
         return jobs_of_user(limits, self.user, self.groups[0] if self.groups else None)
 
     def _targets(self, names):
-        """Return the execution queues, as (Record, Limits), in which jobs run that are submitted to these queues."""
-        found = []
-        for record, limits in self.queues:
-            if record.name in names:
-                found += self._destinations(record) if _is_route(record) else [(record, limits)]
-        return found
+        """Return the execution queues in which jobs run that are submitted to these queues."""
+        return [target for record in self.queues if record.name in names for target in self._targets_of(record)]
+
+    def _targets_of(self, record):
+        return self._destinations(record) if _is_route(record) else [record]
 
     def _destinations(self, route):
-        """Return the execution queues, as (Record, Limits), to which a route queue can pass the user's jobs."""
+        """Return the execution queues to which a route queue can pass the user's jobs."""
         names = [name.partition("@")[0] for name in items(route, "route_destinations")]
         return [
-            (record, limits)
-            for record, limits in self.queues
-            if record.name in names and not _is_route(record) and not self._problems(record, limits, is_routed=True)
+            record
+            for record in self.queues
+            if record.name in names and not _is_route(record) and not self._problems(record, is_routed=True)
         ]
 
-    def _queue(self, record, limits):
+    def _queue(self, record):
         """Return one of `queues` of the facts."""
-        problems = self._problems(record, limits, is_routed=False)
+        problems = self._problems(record, is_routed=False)
         if self.server:
             problems += self._access_problems(self.server)
-        targets = self._destinations(record) if _is_route(record) else [(record, limits)]
+        targets = self._targets_of(record)
         if not targets:
             destinations = ",".join(items(record, "route_destinations")) or "none"
             problems.append(f"route_destinations={destinations}: none of them takes the user's jobs")
-        nodes = list({id(node): node for target, unused in targets for node in self.nodes_of(target)}.values())
+        nodes = list({id(node): node for target in targets for node in self.nodes_of(target)}.values())
         if targets and self.nodes and not nodes:
             problems.append("nodes: it has none (pbsnodes -a)")
-        bounds = [limits] + ([self.server_limits] if self.server_limits else [])
+        bounds = [record.limits] + ([self.server.limits] if self.server else [])
         queue = queue_record(
             record.name,
             problems=problems,
             default=bool(self.server) and value(self.server, "default_queue") == record.name,
             walltime_s=_bound(bounds, targets, "walltime_s"),
-            whole_nodes=bool(nodes) and all(self.gives_whole_nodes(target, nodes) for target, unused in targets),
+            whole_nodes=bool(nodes) and all(self.gives_whole_nodes(target, nodes) for target in targets),
             node_groups=node_groups(nodes),
-            max_queued=self._jobs(limits.queued),
-            max_running=self._jobs(limits.running),
+            max_queued=self._jobs(record.limits.queued),
+            max_running=self._jobs(record.limits.running),
             max_cpus_per_job=_bound(bounds, targets, "max_cpus"),
             max_nodes_per_job=_bound(bounds, targets, "max_nodes"),
             max_memory_per_job_mb=_bound(bounds, targets, "max_memory_mb"),
         )
-        queue["sources"] = self._sources(queue, record, limits, targets)
+        queue["sources"] = self._sources(queue, record, targets)
         return queue
 
-    def _problems(self, record, limits, is_routed):
+    def _problems(self, record, is_routed):
         """Return why the user's jobs do not run in a queue. is_routed: whether a route queue passes them to it."""
         problems = []
         if value(record, "enabled") == "False":
@@ -148,13 +146,13 @@ class Pbs(abc.ABC):
         if value(record, "started") == "False":
             problems.append("started=False: it starts no jobs")
         if is_true(record, "from_route_only") and not is_routed:
-            routes = [route.name for route, unused in self.queues if record.name in items(route, "route_destinations")]
+            routes = [route.name for route in self.queues if record.name in items(route, "route_destinations")]
             through = f" {' or '.join(routes)}" if routes else ""
             problems.append(f"from_route_only=True: its jobs come through the route queue{through}")
         if "batch" in items(record, "disallowed_types"):
             problems.append("disallowed_types=batch: it takes only interactive jobs")
-        if limits.min_nodes is not None and limits.min_nodes > 1:
-            problems.append(f"resources_min.nodect={limits.min_nodes}: a glidein uses one node")
+        if (record.limits.min_nodes or 0) > 1:
+            problems.append(f"resources_min.nodect={record.limits.min_nodes}: a glidein uses one node")
         return problems + self._access_problems(record)
 
     def _access_problems(self, record):
@@ -170,16 +168,16 @@ class Pbs(abc.ABC):
             return []
         return [problem for problem in (by_user, by_group) if problem]
 
-    def _sources(self, queue, record, own_limits, targets):
-        """Return {key: where it comes from} of a queue's limits. targets: (Record, Limits) of execution queues."""
-        places = [("qstat -Qf", place, limits) for place, limits in [(record, own_limits), *targets]]
+    def _sources(self, queue, record, targets):
+        """Return {key: where it comes from} of a queue's limits. targets: Records of execution queues."""
+        places = [("qstat -Qf", place) for place in [record, *targets]]
         if self.server:
-            places.append(("qstat -Bf", self.server, self.server_limits))
+            places.append(("qstat -Bf", self.server))
         sources = {}
         for key, (limit, names) in _NAMES.items():
-            for command, place, limits in places:
+            for command, place in places:
                 found = [f"{name}={value(place, name)}" for name in names if value(place, name)]
-                if queue[key] is None or not found or (limit and getattr(limits, limit) != queue[key]):
+                if queue[key] is None or not found or (limit and getattr(place.limits, limit) != queue[key]):
                     continue
                 where = "" if place in (record, self.server) else f" of {place.name}"
                 sources[key] = f"{command}: {', '.join(found)}{where}"
@@ -206,7 +204,7 @@ def _bound(own, targets, key):
 
     own: Limits of the queue and the server; a queue's own limit replaces the server's.
     """
-    of_queue = [getattr(own[0], key), largest(getattr(limits, key) for unused, limits in targets)]
+    of_queue = [getattr(own[0], key), largest(getattr(target.limits, key) for target in targets)]
     return smallest(of_queue) if smallest(of_queue) is not None else smallest(getattr(bound, key) for bound in own[1:])
 
 
@@ -231,8 +229,9 @@ for _power, _letter in enumerate("kmgtp", 1):
     UNITS[_letter + "b"] = UNITS[_letter] = 2 ** (10 * _power)
     UNITS[_letter + "w"] = 8 * 2 ** (10 * _power)
 
-# A queue, a server or a node. attributes: {name: [value, ...]}; several limits are several lines of the same name.
-Record = collections.namedtuple("Record", "name attributes")
+# A queue, a server or a node. attributes: {name: [value, ...]}; several limits are several lines of the same name;
+# limits: Limits of a queue or server.
+Record = collections.namedtuple("Record", "name attributes limits")
 # A limit on the number of jobs. kind: u (user), g (group), o (all jobs); name: of the user or group, or PBS_GENERIC.
 Limit = collections.namedtuple("Limit", "kind name jobs")
 # Limits of a queue or of the server, in seconds and MiB. queued, running: lists of Limit.
@@ -272,7 +271,7 @@ def parse_records(text):
         if line.startswith("\t") and values:
             values[-1] += line[1:]
         elif title:
-            records.append(Record(title.group(1), {}))
+            records.append(Record(title.group(1), {}, None))
             values = None
         elif attribute and records:
             values = records[-1].attributes.setdefault(attribute.group(1), [])
@@ -287,16 +286,16 @@ def parse_records(text):
 
 
 def parse_queues(text):
-    """Return [(Record, Limits)] of qstat -Qf. Raises OutputError."""
-    return [(record, limits_of(record)) for record in parse_records(text)]
+    """Return the Records of qstat -Qf. Raises OutputError."""
+    return [record._replace(limits=limits_of(record)) for record in parse_records(text)]
 
 
 def parse_server(text):
-    """Return (Record, Limits) of qstat -Bf. Raises OutputError."""
+    """Return the Record of qstat -Bf. Raises OutputError."""
     records = parse_records(text)
     if len(records) != 1:
         raise OutputError(f"invalid output of qstat -Bf: {len(records)} servers; expected one: {excerpt(text)!r}")
-    return records[0], limits_of(records[0])
+    return records[0]._replace(limits=limits_of(records[0]))
 
 
 def limits_of(record):
@@ -321,7 +320,7 @@ def converted(record, name, convert, default=None):
         return default
     try:
         return convert(text)
-    except ValueError:
+    except OutputError:
         raise OutputError(f"invalid line of PBS: {f'{name} = {text}'!r} of {record.name!r}") from None
 
 
@@ -341,7 +340,7 @@ def items(record, name):
 
 
 def pbs_size_mb(text):
-    """Return a size of PBS in MiB. Raises ValueError."""
+    """Return a size of PBS in MiB. Raises OutputError."""
     return size_mb(text, UNITS)
 
 

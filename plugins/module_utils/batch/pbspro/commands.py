@@ -27,7 +27,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.commands imp
     submission_of,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_words
-from ansible_collections.glidein.ops.plugins.module_utils.common.validation import choice
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import BOOLEAN, choice
 
 _TIME = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{4}\Z")
 
@@ -44,7 +44,8 @@ class PbsPro(Pbs):
     states = by_word({QUEUED: "Q T W", RUNNING: "R B", COMPLETING: "E", SICK: "H S U", None: "F M X"})
     started_letters = ("E", "R", "S", "U")
     start_attribute = "stime"
-    arrays_are_rerunnable = True  # qsub: cannot submit non-rerunable Array Job
+    # qsub: cannot submit non-rerunable Array Job
+    more_options = {"rerunnable_arrays": {"type": BOOLEAN, "default": False}}
     resources = {
         "memory": RequestOption("mem", choice("mem", "vmem", "none")),
         "disk": RequestOption("none", RESOURCE),

@@ -118,8 +118,7 @@ class _PbsPro(Pbs):
         nodes = reader.read("nodes", ["pbsnodes", "-a"], parse_nodes, [])
         self.gpu_request = next((node["of"]["gpus"] for node in nodes if node["gpus"]), None)
         # A glidein need not request the resources that select a queue's nodes, or those of placement sets.
-        records = [queue for queue, unused in self.queues] + ([self.server] if self.server else [])
-        hidden = {name for record in records for name in [*_chunk(record), *items(record, "node_group_key")]}
+        hidden = {name for record in self.records() for name in [*_chunk(record), *items(record, "node_group_key")]}
         values = {}
         for node in nodes:
             for name, texts in node["of"]["resources"].items():

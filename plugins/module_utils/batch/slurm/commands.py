@@ -163,8 +163,9 @@ class Slurm(Scheduler):
             # Only to the batch shell, which is glidein.sh: it stops its daemons in the right order.
             f"--signal=B:TERM@{max(1, min(NOTICE_S, entry['walltime_s'] // 10 - EARLY_S))}",
             "--export=NIL",
-            f"--chdir={_quoted(log_dir)}",
-            f"--output={_quoted(log_dir.replace('%', '%%') + '/%x.%A.%a.out')}",
+            # SiteDirectory refuses paths with quotes and backslashes.
+            f'--chdir="{log_dir}"',
+            '--output="' + log_dir.replace("%", "%%") + '/%x.%A.%a.out"',
         ]
 
     def blahp_options(self, entry, shape, job_name):
@@ -180,7 +181,7 @@ class Slurm(Scheduler):
         if entry["account"]:
             lines.append(f"--account={entry['account']}")
         if entry["constraint"]:
-            lines.append(f"--constraint={_quoted(entry['constraint'])}")
+            lines.append(f'--constraint="{entry["constraint"]}"')  # which has no quotes and backslashes
         lines += [
             f"--time={clock(entry['walltime_s'])}",
             "--nodes=1",
@@ -279,8 +280,3 @@ class Slurm(Scheduler):
             # A suspended job does not react to TERM.
             self.cancel_in_chunks(ids, lambda some: self._scancel(user, ["--state=SUSPENDED"], some))
         return ids
-
-
-def _quoted(path):
-    """Return a path as sbatch reads it within a directive line: in double quotes, backslash escapes."""
-    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

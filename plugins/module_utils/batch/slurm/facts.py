@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Facts of Slurm. Sources: the manual pages of slurm.conf, sinfo and sacctmgr; "Resource Limits" of its guide."""
 
-import collections
 import re
 import socket
 
@@ -25,19 +24,12 @@ _MAX_EXAMPLES = 100
 # Node groups of a queue. With more, nodes that differ only in their features are one group: some sites name racks so.
 _MAX_GROUPS = 40
 
-# The output of the commands. details: {configuration: NodeDetails}; associations, qos, user_groups: None if unknown;
-# parents: {account: its parent, "" for the root}.
-_Output = collections.namedtuple(
-    "_Output",
-    "config partitions node_groups details associations account_limits parents qos user_groups reservations user",
-)
-
 _MAX_TASKS = re.compile(r"(?:^|,)max_array_tasks=([0-9]{1,9})(?:,|\Z)")
 
 
 def read(reader, user):
     """Return the facts of Slurm: version, cluster, queues, accounts, limits, gpu_request."""
-    output = _read_output(reader, user)
+    output = _Output(reader, user)
     accounts = _accounts(output)
     queues = [_queue(output, partition, accounts) for partition in output.partitions]
     return {
@@ -50,50 +42,46 @@ def read(reader, user):
     }
 
 
-def _read_output(reader, user):
-    show = ["scontrol", "-a", "-o", "show"]  # -a: hidden partitions, too
-    config = reader.read("limits", ["scontrol", "show", "config"], facts_output.parse_config, {})
-    partitions = reader.read("queues", [*show, "partition"], facts_output.parse_partitions)
-    sinfo = ["sinfo", "-a", "-e", "-o", facts_output.SINFO_FORMAT]
-    groups = reader.read("nodes", sinfo, facts_output.parse_node_groups, [])
-    if partitions is None:
-        partitions = [{"PartitionName": name} for name in sorted({group.partition for group in groups})]
-    details = {}
-    examples = collections.OrderedDict()  # configuration -> the name of one node
-    for group in groups:
-        if group.example:
-            examples.setdefault(_configuration(group), group.example)
-    if examples:
-        # The cores and the memory that are reserved for the system, and GPUs without a Gres.
-        names = sorted(set(examples.values()))[:_MAX_EXAMPLES]
-        argv = [*show, "node", ",".join(names)]
-        found = reader.read("reserved cores and memory of nodes", argv, facts_output.parse_node_details, {})
-        details = {configuration: found[name] for configuration, name in examples.items() if name in found}
-    user_groups = reservations = None
-    if any(_listed(partition, "AllowGroups") for partition in partitions):
-        user_groups = reader.read("groups of the user", ["id", "-Gn", user], str.split)
-    if any(partition.get("ReqResv") == "YES" for partition in partitions):
-        argv = [*show, "reservation"]
-        reservations = reader.read("reservations", argv, facts_output.parse_reservations)
-    associations = qos = None
-    account_limits, parents = [], {}
-    if not config or "slurmdbd" in config.get("AccountingStorageType", ""):
-        has_lists = any(_listed(partition, "AllowAccounts", "DenyAccounts") for partition in partitions)
-        cluster = config.get("ClusterName")
-        associations, account_limits, parents, qos = _read_accounting(reader, user, cluster, has_lists)
-    return _Output(
-        config,
-        partitions,
-        groups,
-        details,
-        associations,
-        account_limits,
-        parents,
-        qos,
-        user_groups,
-        reservations,
-        user,
-    )
+class _Output:
+    """The output of the commands.
+
+    details: {configuration: NodeDetails}; associations, qos, user_groups: None if unknown; parents: {account: its
+    parent, "" for the root}.
+    """
+
+    def __init__(self, reader, user):
+        self.user = user
+        show = ["scontrol", "-a", "-o", "show"]  # -a: hidden partitions, too
+        self.config = reader.read("limits", ["scontrol", "show", "config"], facts_output.parse_config, {})
+        self.partitions = reader.read("queues", [*show, "partition"], facts_output.parse_partitions)
+        sinfo = ["sinfo", "-a", "-e", "-o", facts_output.SINFO_FORMAT]
+        self.node_groups = reader.read("nodes", sinfo, facts_output.parse_node_groups, [])
+        if self.partitions is None:
+            names = sorted({group.partition for group in self.node_groups})
+            self.partitions = [{"PartitionName": name} for name in names]
+        self.details = {}
+        examples = {}  # configuration -> the name of one node
+        for group in self.node_groups:
+            if group.example:
+                examples.setdefault(_configuration(group), group.example)
+        if examples:
+            # The cores and the memory that are reserved for the system, and GPUs without a Gres.
+            names = sorted(set(examples.values()))[:_MAX_EXAMPLES]
+            argv = [*show, "node", ",".join(names)]
+            found = reader.read("reserved cores and memory of nodes", argv, facts_output.parse_node_details, {})
+            self.details = {configuration: found[name] for configuration, name in examples.items() if name in found}
+        self.user_groups = self.reservations = None
+        if any(_listed(partition, "AllowGroups") for partition in self.partitions):
+            self.user_groups = reader.read("groups of the user", ["id", "-Gn", user], str.split)
+        if any(partition.get("ReqResv") == "YES" for partition in self.partitions):
+            argv = [*show, "reservation"]
+            self.reservations = reader.read("reservations", argv, facts_output.parse_reservations)
+        self.associations = self.qos = None
+        self.account_limits, self.parents = [], {}
+        if not self.config or "slurmdbd" in self.config.get("AccountingStorageType", ""):
+            has_lists = any(_listed(partition, "AllowAccounts", "DenyAccounts") for partition in self.partitions)
+            accounting = _read_accounting(reader, user, self.config.get("ClusterName"), has_lists)
+            self.associations, self.account_limits, self.parents, self.qos = accounting
 
 
 def _configuration(group):
@@ -110,7 +98,7 @@ def _read_accounting(reader, user, cluster, has_lists):
     def show(what, words, columns, default=None):
         names = ",".join(name for name, unused in columns)
         argv = ["sacctmgr", "-P", "show", *words, f"format={names}"]
-        rows = reader.read(what, argv, facts_output.table_parser(columns), default)
+        rows = reader.read(what, argv, lambda text: facts_output.parse_table(text, columns), default)
         if rows is None or not cluster:
             return rows
         return [row for row in rows if row.get("Cluster", cluster) == cluster]  # the database may have several clusters

@@ -225,20 +225,16 @@ def parse_node_details(text):
     return found
 
 
-def table_parser(columns):
-    """Return a parser of `sacctmgr -P show`, text -> [{name of the column: value}]. columns: see above."""
-
-    def parse(text):
-        rows = []
-        text = text.replace("|Par Name|", "|ParentName|", 1)  # of earlier versions
-        for line in _below("|".join(name for unused, name in columns), text):
-            fields = line.split("|")
-            if len(fields) != len(columns):
-                raise OutputError(f"a line with {len(fields)} fields: {excerpt(line)}")
-            rows.append(dict(zip((name for name, unused in columns), fields)))
-        return rows
-
-    return parse
+def parse_table(text, columns):
+    """Return [{name of the column: value}] of `sacctmgr -P show`. columns: see above."""
+    rows = []
+    text = text.replace("|Par Name|", "|ParentName|", 1)  # of earlier versions
+    for line in _below("|".join(name for unused, name in columns), text):
+        fields = line.split("|")
+        if len(fields) != len(columns):
+            raise OutputError(f"a line with {len(fields)} fields: {excerpt(line)}")
+        rows.append(dict(zip((name for name, unused in columns), fields)))
+    return rows
 
 
 def is_in_host_list(host, names):

@@ -35,7 +35,7 @@ def parse_nodes(text):
         memory = _STATUS_MEMORY.search(value(record, "status") or "")
         try:
             memory_mb = pbs_size_mb(memory.group(1)) if memory else None  # a node that is down has no status
-        except ValueError:
+        except OutputError:
             raise OutputError(f"invalid line of PBS: status of {record.name!r}: {memory.group(0)!r}") from None
         node = node_record(
             usable=not _UNUSABLE.intersection(items(record, "state")),
@@ -56,7 +56,7 @@ class _Torque(Pbs):
 
     def read_nodes(self, reader):
         nodes = reader.read("nodes", ["pbsnodes", "-a"], parse_nodes, [])
-        is_shown = any(value(queue, _HIDDEN) for queue, unused in self.queues)
+        is_shown = any(value(queue, _HIDDEN) for queue in self.queues)
         if len({tuple(node["features"]) for node in nodes}) > 1 and len(self.queues) > 1 and not is_shown:
             error = f"{_HIDDEN} is shown to managers of Torque only: each queue lists all nodes"
             reader.gaps.append({"what": "nodes of each queue", "command": "qstat -Qf", "error": error})

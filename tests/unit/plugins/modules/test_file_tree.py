@@ -33,7 +33,7 @@ def run(tmp_path):
         }
         if archive is not None:
             handle = io.BytesIO()
-            write_archive(FILES, archive, handle)
+            write_archive({name: FILES[name] for name in archive}, handle)
             options["sent"]["data"] = base64.b64encode(handle.getvalue()).decode("ascii")
         return run_module(file_tree.main, dict(options, **changes), check, diff=True)
 

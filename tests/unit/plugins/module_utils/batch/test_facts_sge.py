@@ -146,7 +146,7 @@ def test_memory_that_is_not_counted_is_not_enforced():
 def test_a_field_that_continues_after_a_backslash():
     text = SGE.output("qconf", "-se", "node01")
     assert "\\\n" in text
-    assert sge.parse_object("hostname")(text)["complex_values"].endswith("num_proc=64, mem_total=512G")
+    assert sge.parse_object(text, "hostname")["complex_values"].endswith("num_proc=64, mem_total=512G")
 
 
 @pytest.mark.parametrize(

@@ -338,7 +338,7 @@ def test_a_refused_command_is_a_gap_and_the_rest_is_known(command, gaps, name, e
         slurm_output.parse_node_groups,
         slurm_output.parse_node_details,
         slurm_output.parse_reservations,
-        slurm_output.table_parser(slurm_output.QOS_COLUMNS),
+        lambda text: slurm_output.parse_table(text, slurm_output.QOS_COLUMNS),
     ],
 )
 @pytest.mark.parametrize("text", ["", "Welcome to the cluster\n", "slurm_load_partitions: Connection refused\n"])

@@ -30,11 +30,8 @@ def test_an_unknown_batch_system_is_named_with_the_known_ones():
             "commands.sbatch: ['a\\x00b'] is invalid; expected an argument list without NUL characters",
         ),
         ({"commands": ["x"]}, "glidein_scheduler_options.commands: "),
-        (
-            {"rerunnable_arrays": True},
-            "rerunnable_arrays: True is invalid; expected false with slurm, whose arrays do not need it: remove it",
-        ),
-        ({"rerunnable_arrays": "often"}, "rerunnable_arrays: 'often' is invalid; expected true or false"),
+        # An option of PBS Professional.
+        ({"rerunnable_arrays": True}, "rerunnable_arrays: unknown key; the keys are commands, grace, timeout"),
     ],
 )
 def test_an_error_names_the_option_and_the_allowed_values(options, words):

@@ -35,7 +35,7 @@ def source(src=None, **more):
 
 def archive(files, names=None):
     handle = io.BytesIO()
-    write_archive(files, files if names is None else names, handle)
+    write_archive(files if names is None else {name: files[name] for name in names}, handle)
     handle.seek(0)
     return handle
 
