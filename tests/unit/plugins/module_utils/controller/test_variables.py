@@ -14,7 +14,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce impo
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import PLAN
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import OPTION_VARIABLES, PREFIX
-from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import master
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import EACH, VARIABLES
 
 ROOT = pathlib.Path(__file__).parents[5]
@@ -88,10 +87,6 @@ def test_pull_mode_copies_the_variables_of_the_plan_and_of_modules():
     # The key of the bucket stays on the controller; the role pull refuses glidein_log_s3.
     assert needed - set(copied) == {"glidein_log_s3"}
     assert set(copied) <= set(VARIABLES)
-
-
-def test_sessions_have_the_default_of_the_table():
-    assert VARIABLES["glidein_ssh_session_dir"].default == master.DIRECTORY
 
 
 def test_a_ce_has_the_default_of_the_table():
