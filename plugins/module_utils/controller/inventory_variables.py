@@ -217,8 +217,8 @@ def unknown_of_host(hostvars: Any, host: str, names: Iterable[Any], others: Iter
     if not found:
         return []
     return [
-        f"{'; '.join(found)}. The names that begin with {PREFIX} are those of docs/variables.md; a variable of your own "
-        "needs another name, or another variable that refers to it"
+        f"{'; '.join(found)}. The names that begin with {PREFIX} are those of docs/variables.md; a variable of your "
+        "own needs another name, or another variable that refers to it"
     ]
 
 
