@@ -75,7 +75,7 @@ def inventory_errors(
     if managers:
         renewal, error = _renewal(hostvars, managers[0])
         found.append((managers[0], error))
-    plan, errors = cycle.plan_settings(hostvars[hosts[0]])
+    plan, errors = checked(hostvars[hosts[0]], *cycle.PLAN)
     found += [(None, error) for error in errors]
     sites = [_Site(hostvars, host) for host in hosts]
     readable = [site.definition for site in sites if not site.definition["error"]]

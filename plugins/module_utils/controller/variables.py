@@ -11,8 +11,10 @@ import re
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import LIMITS, RESOURCE_LIMITS
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import (
     ANYTHING,
+    Spec,
     Type,
     choice,
     duration,
@@ -73,6 +75,8 @@ EACH = (
     "submission_info",
 )
 JOBS = ("glideins", "node_probe")
+# The numbers in glidein_guard, see docs/plan.md; times are in seconds.
+GUARD = {"ramp_first": 25, "cancel_delay": 600, "overdue": 600, "hold_readings": 2}
 
 
 class Variable(NamedTuple):
@@ -80,8 +84,8 @@ class Variable(NamedTuple):
 
     kind: of _KINDS; default: a text may be a template; an empty value, or None, stands for none; required: whether
     cycles need it of each site; modules: those that have an option of the same name without the prefix; check: a
-    narrower Type, ANYTHING for values that are checked where they are used; secret: whether errors must not quote the
-    value, which is checked where it is used, too.
+    narrower Type, ANYTHING for values that are checked where they are used; options: the Spec of the keys of a mapping;
+    secret: whether errors must not quote the value, which is checked where it is used, too.
     """
 
     kind: str
@@ -90,12 +94,15 @@ class Variable(NamedTuple):
     required: bool = False
     modules: Tuple[str, ...] = ()
     check: Optional[Type] = None
+    options: Optional[Spec] = None
     secret: bool = False
 
     def argument_spec(self) -> Dict[str, Any]:
         """Return the argument spec, for a Spec. A default that is a template is left out."""
         check = ANYTHING if self.secret else self.check or _KINDS[self.kind]
-        spec = {"type": Type(f"{check.expected} ({self.meaning})", check.convert, check.is_text)}
+        spec: Dict[str, Any] = {"type": Type(f"{check.expected} ({self.meaning})", check.convert, check.is_text)}
+        if self.options:
+            spec["options"] = self.options
         if self.required:
             return dict(spec, required=True)
         return spec if "{{" in str(self.default) else dict(spec, default=self.default)
@@ -129,7 +136,9 @@ VARIABLES = {
     "glidein_demand_url": Variable(
         "text", None, "address of the demand server, such as http://cm.example.org:11001", required=True),
     "glidein_deployment": Variable("text", "glidein", "name of the deployment", modules=EACH, check=ANYTHING),
-    "glidein_deployment_limits": Variable("mapping", {}, "limits over all sites"),
+    "glidein_deployment_limits": Variable(
+        "mapping", {}, "limits over all sites",
+        options=Spec({key: {"type": whole_number(0)} for key in LIMITS + RESOURCE_LIMITS})),
     "glidein_eagerness": Variable(
         "text", "certain", "how many more glideins than their jobs need the entries get", check=ANYTHING),
     "glidein_entries": Variable("mapping", None, "the site's entries", required=True, modules=EACH, check=ANYTHING),
@@ -164,7 +173,12 @@ VARIABLES = {
         check=_text("([A-Za-z_][A-Za-z0-9._-]*)?", "the name of a user")),
     "glidein_gateway_supervisor": Variable(
         "text", "auto", "what keeps the gateway alive", check=choice("auto", "systemd", "cron")),
-    "glidein_guard": Variable("mapping", {}, "limits on submission in case of doubt"),
+    "glidein_guard": Variable(
+        "mapping", {}, "limits on submission in case of doubt",
+        options=Spec({
+            "enabled": {"type": BOOLEAN, "default": True},
+            **{key: {"type": whole_number(int(key == "ramp_first")), "default": GUARD[key]} for key in GUARD},
+        })),
     "glidein_home": Variable(
         "text", "~/.glidein", "directory of the login node that the compute nodes also see", modules=EACH),
     "glidein_job_wrapper": Variable("text", "", "program of the controller that starts the jobs"),
