@@ -6,7 +6,7 @@
 from typing import Any, Dict
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import value_of
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import settings
 from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form import (
     checked_options,
     lifetime_s,
@@ -31,9 +31,8 @@ class ActionModule(SiteActionModule):
     def _signed_form(self, log_s3: Any, task_vars: Dict[str, Any]) -> str:
         """Return the form by which the glideins upload their logs. Raises InputError."""
         options = self._task.args
-        seconds = lifetime_s(
-            options["entries"], value_of(TaskVariables(self._templar, task_vars), "glidein_queue_wait")
-        )
+        values = settings(TaskVariables(self._templar, task_vars), "glidein_queue_wait")
+        seconds = lifetime_s(options["entries"], values["glidein_queue_wait"])
         return signed_form(checked_options(log_s3), options["site"], seconds)
 
     def _timeout_message(self) -> str:

@@ -7,10 +7,7 @@ from typing import Any, Dict, List, Optional
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import credential_expires
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_check import (
-    hosts_without_token,
-    inventory_errors,
-)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_check import inventory_errors
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import checked
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
@@ -38,13 +35,13 @@ class ActionModule(ControllerActionModule):
     def _errors(self, task_vars: Dict[str, Any]) -> List[str]:
         """Return the errors of all hosts."""
         hostvars, hosts = task_vars["hostvars"], task_vars["ansible_play_hosts"]
-        without = hosts_without_token(hostvars, hosts)
+        errors, without = inventory_errors(hostvars, hosts, task_vars["groups"], self._credential_expires)
         if without:
             self._display.warning(
                 f"{listed(without, len(without))}: no glidein_demand_token. Without it, a site neither reports to the "
                 "demand server nor leases jobs (docs/variables.md)."
             )
-        return inventory_errors(hostvars, hosts, task_vars["groups"], self._credential_expires)
+        return errors
 
     def _credential_expires(self, path: str) -> Optional[int]:
         with self._credential_file(path) as decrypted:

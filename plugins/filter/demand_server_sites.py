@@ -6,13 +6,7 @@ DOCUMENTATION = r"""
 name: demand_server_sites
 short_description: Collect the tokens and the limits of sites for the demand server
 version_added: 0.1.0
-description:
-  - This is internal and may change in any version.
-  - Returns two mappings by the names of the sites, and the names of C(revoked) sites. C(tokens) has
-    C(glidein_demand_token) of hosts that are not revoked. C(lease_limits) is how many jobs the glideins of each site
-    can run at once by C(glidein_entries) and C(glidein_limits), each on at least one core; the demand server grants no
-    lease on more.
-  - A variable that cannot be read is an error.
+description: This is internal and may change in any version.
 extends_documentation_fragment:
   - glidein.ops.hosts
 positional: hosts

@@ -6,11 +6,7 @@ DOCUMENTATION = r"""
 name: inventory_sites
 short_description: List the trusted and the revoked sites of the inventory
 version_added: 0.1.0
-description:
-  - This is internal and may change in any version.
-  - Returns C(trusted) and C(revoked), lists of mappings with C(site), C(credential) and C(supplied), whether
-    C(glidein_credential_file) is set; C(revoked_hosts), names; and C(errors), texts about revoked sites with the pool
-    password. In C(trusted), each name is there once; the last host decides.
+description: This is internal and may change in any version.
 extends_documentation_fragment:
   - glidein.ops.hosts
 positional: hosts

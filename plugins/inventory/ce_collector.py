@@ -199,12 +199,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _cached(self, path: str) -> Dict[str, List[Any]]:
         """Return the cached {collector: records}."""
-        if not self.get_option("cache"):
-            return {}
-        try:
-            found = self._cache[self.get_cache_key(path)]
-        except KeyError:
-            return {}
+        found = self._cache.get(self.get_cache_key(path)) if self.get_option("cache") else None
         return found if isinstance(found, dict) else {}
 
     def _add(self, host: str, site: Dict[str, Any]) -> None:

@@ -35,10 +35,10 @@ from typing import Any, Dict, List, Optional
 
 from ansible.plugins.lookup import LookupBase
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.master import (
-    DIRECTORY,
     socket_name,
     using_arguments,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 
 
 class LookupModule(LookupBase):
@@ -60,6 +60,6 @@ class LookupModule(LookupBase):
             value("ansible_port", "ansible_ssh_port"),
             "\0".join(argument or "" for argument in arguments),
         )
-        directory = value("glidein_ssh_session_dir") or DIRECTORY
+        directory = value("glidein_ssh_session_dir") or VARIABLES["glidein_ssh_session_dir"].default
         path = os.path.join(os.path.expanduser(directory), socket)
         return [" ".join(shlex.quote(argument) for argument in using_arguments(path, name))]

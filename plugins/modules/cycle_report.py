@@ -16,11 +16,6 @@ description:
 extends_documentation_fragment:
   - glidein.ops.attributes
   - glidein.ops.attributes.actiongroup_glidein
-options:
-  fail_on_error:
-    description: Whether a cycle with problems has failed.
-    type: bool
-    default: false
 requirements:
   - requests (Python library, on the controller)
 """

@@ -11,7 +11,6 @@ from typing import Any, Container, Dict, List, Mapping, NamedTuple, Optional, Se
 from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     GlideinError,
-    InputError,
     NoAnswerError,
     ServerError,
 )
@@ -20,16 +19,22 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_clie
     DemandClient,
     with_first_token,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import checked, settings
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import settings
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import MissingLibraryError
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import SPECS, read_sites
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_sites
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import accepted_attributes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import Jobs, request_leases, trim
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 
 # The variables that the plan reads, of the first host of the play.
-PLAN = ("glidein_deployment", "glidein_allocation", "glidein_order", *SPECS)
+PLAN = (
+    "glidein_deployment",
+    "glidein_allocation",
+    "glidein_order",
+    "glidein_deployment_limits",
+    "glidein_guard",
+)
 # Demand and supply that are older have missed two readings of the demand server, which reads at least every 300 s.
 MAX_DEMAND_AGE_S = 900
 # At least the time between two cycles, which docs/schedule.md limits. Otherwise another controller orders for the same
@@ -74,14 +79,6 @@ class Lease(NamedTuple):
     limited: Dict[str, int] = {}  # {site: jobs} of sites whose own lease limit reduced the grant
     errors: Sequence[Dict[str, str]] = ()  # [{"site", "error"}] of sites whose request failed
     not_leased: Dict[str, int] = {}  # {reason: jobs} that get no glideins because they were not leased
-
-
-def plan_settings(variables: Any) -> Tuple[Dict[str, Any], List[str]]:
-    """Return (variables of PLAN in their normal form, errors). variables: of one host."""
-    values, problems = checked(variables, *PLAN)
-    for name, spec in SPECS.items():
-        values[name] = spec.check(problems, name, values.get(name))
-    return values, problems
 
 
 class Server:
@@ -132,9 +129,7 @@ def plan_sites(variables: Any, sites: Dict[str, Any], demand: Demand, explain: O
     """Return the Plan. sites: {host: definition}; explain: id of a demand group."""
     now_s = int(time.time())
     try:
-        values, problems = plan_settings(variables)
-        if problems:
-            raise InputError(problems)
+        values = settings(variables, *PLAN)
         valid, errors = read_sites(values["glidein_deployment"], list(sites.values()))
         options = {
             "allocation": values["glidein_allocation"],

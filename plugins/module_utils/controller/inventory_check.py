@@ -17,7 +17,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     checked,
     read_variable,
     truth,
-    unknown_variables,
+    unknown_of_host,
     unquoted_names,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form import (
@@ -57,21 +57,25 @@ class _Renewal(NamedTuple):
 
 def inventory_errors(
     hostvars: Any, hosts: List[str], groups: Dict[str, List[str]], credential_expires: CredentialExpires
-) -> List[str]:
-    """Return an error for each invalid variable of the inventory, with the names of the hosts that have it.
+) -> Tuple[List[str], List[str]]:
+    """Return (errors, hosts without a token of the demand server, except those of revoked sites).
 
-    hostvars: Ansible's; hosts: those of the sites; groups: {group: hosts}. No error quotes a secret.
+    There is one error for each invalid variable of the inventory, with the names of the hosts that have it. No error
+    quotes a secret. hostvars: Ansible's; hosts: those of the sites; groups: {group: hosts}.
     """
     managers = groups.get("glidein_central_manager", [])
     others = [host for host in [*managers, *groups.get("glidein_demand_server", [])] if host not in hosts]
     found: List[Tuple[Optional[str], Optional[str]]] = []
-    found += unknown_variables(hostvars, list(dict.fromkeys([*hosts, *others])))
-    found += [(host, error) for host in others for error in unquoted_names(hostvars[host], {})]
+    for host in dict.fromkeys(others):
+        variables = hostvars[host]
+        # Those of sites are found by _Site.
+        unknown = unknown_of_host(hostvars, host, variables, [*hosts, *others])
+        found += [(host, error) for error in [*unknown, *unquoted_names(variables, {})]]
     renewal = None
     if managers:
         renewal, error = _renewal(hostvars, managers[0])
         found.append((managers[0], error))
-    plan, errors = cycle.plan_settings(hostvars[hosts[0]])
+    plan, errors = checked(hostvars[hosts[0]], *cycle.PLAN)
     found += [(None, error) for error in errors]
     sites = [_Site(hostvars, host) for host in hosts]
     readable = [site.definition for site in sites if not site.definition["error"]]
@@ -83,17 +87,7 @@ def inventory_errors(
         lifetimes = site.lifetime_errors(entries, renewal, credential_expires) if entries else []
         of_site = [*site.errors, error_of.get(site.name), *site.log_errors(bool(entries)), *lifetimes]
         found += [(site.host, error) for error in of_site]
-    return _by_error(found)
-
-
-def hosts_without_token(hostvars: Any, hosts: List[str]) -> List[str]:
-    """Return the hosts of sites that are not revoked and have no token of the demand server."""
-    without = []
-    for host in hosts:
-        variables = hostvars[host]
-        if not any(site_token(variables)) and not truth(read_variable(variables, "glidein_revoked")[0]):
-            without.append(host)
-    return without
+    return _by_error(found), [site.host for site in sites if site.lacks_token]
 
 
 class _Site:
@@ -105,7 +99,8 @@ class _Site:
         self.definition, errors = read_site(hostvars, host, self.variables)
         self.name = self.definition["site"]
         values, problems = checked(self.variables, *_CHECKED)
-        self.errors = [*errors, self.definition["error"], site_token(self.variables)[1], *problems]
+        token, token_error = site_token(self.variables)
+        self.errors = [*errors, self.definition["error"], token_error, *problems]
         try:
             if values.get("glidein_demand_url") is not None:
                 endpoint(values["glidein_demand_url"])
@@ -114,6 +109,7 @@ class _Site:
         self.credential = values.get("glidein_credential")
         is_revoked = truth(read_variable(self.variables, "glidein_revoked")[0])
         self.errors.append(revocation_error(is_revoked, self.credential))
+        self.lacks_token = not (token or token_error or is_revoked)
         self.credential_file = os.path.expanduser(values.get("glidein_credential_file") or "")
         self.log_s3, log_error = read_variable(self.variables, "glidein_log_s3")
         self.errors.append(log_error)
@@ -127,7 +123,7 @@ class _Site:
         try:
             options = checked_options(self.log_s3)
             if has_valid_entries and self.wait_s is not None:
-                signed_form(options, self.name, lifetime_s(self.definition["entries"], self.wait))
+                signed_form(options, self.name, lifetime_s(self.definition["entries"], self.wait_s))
         except InputError as error:
             return error.problems
         return []

@@ -192,19 +192,6 @@ def truth(value: Any) -> bool:
         return bool(value)
 
 
-def unknown_variables(hostvars: Any, hosts: Iterable[str]) -> List[Tuple[str, str]]:
-    """Return [(host, error)] for each unknown `glidein_*` variable of these hosts.
-
-    hostvars: Ansible's. A variable that another variable of one of the hosts refers to is the operator's own.
-    """
-    having: Dict[str, List[str]] = {}
-    for host in hosts:
-        for name in _unknown(hostvars[host]) if host in hostvars else ():
-            having.setdefault(name, []).append(host)
-    own = _referred_to(having, (_raw(hostvars, host) for host in hosts if host in hostvars))
-    return [(host, _error(name)) for name in sorted(having) if name not in own for host in having[name]]
-
-
 def unquoted_names(variables: Any, entries: Any) -> List[str]:
     """Return an error for each name of a host that YAML does not read as text: 012345 is 5349 then.
 
@@ -218,34 +205,30 @@ def unquoted_names(variables: Any, entries: Any) -> List[str]:
     return [f"{path}: not text; {UNQUOTED}" for path in found]
 
 
-def unknown_of_host(hostvars: Any, host: str, names: Iterable[Any]) -> List[str]:
-    """Return an error for each unknown `glidein_*` variable of one host. names: the names of its variables."""
-    unknown = _unknown(names)
-    own = _referred_to(unknown, [_raw(hostvars, host)] if unknown else ())
-    return [_error(name) for name in unknown if name not in own]
+def unknown_of_host(hostvars: Any, host: str, names: Iterable[Any], others: Iterable[str] = ()) -> List[str]:
+    """Return one error that lists the unknown `glidein_*` variables of a host; [] if it has none.
+
+    names: the names of the host's variables. A variable to which another variable of the host, or of the hosts in
+    `others`, refers is the operator's own.
+    """
+    unknown = sorted(str(name) for name in names if str(name).startswith(PREFIX) and name not in VARIABLES)
+    own = _referred_to(unknown, hostvars, [host, *others]) if unknown else set()
+    found = [f"{name}: unknown variable{did_you_mean(name, VARIABLES, PREFIX)}" for name in unknown if name not in own]
+    if not found:
+        return []
+    return [
+        f"{'; '.join(found)}. The names that begin with {PREFIX} are those of docs/variables.md; a variable of your "
+        "own needs another name, or another variable that refers to it"
+    ]
 
 
-def _unknown(names: Iterable[Any]) -> List[str]:
-    return sorted(str(name) for name in names if str(name).startswith(PREFIX) and name not in VARIABLES)
-
-
-def _raw(hostvars: Any, host: str) -> Any:
-    """Return the variables of a host as they are written, without templating."""
-    return hostvars.raw_get(host) if hasattr(hostvars, "raw_get") else hostvars[host]
-
-
-def _error(name: str) -> str:
-    return (
-        f"{name}: unknown variable{did_you_mean(name, VARIABLES, PREFIX)}. The names that begin with {PREFIX} are "
-        "those of docs/variables.md; a variable of your own needs another name, or another variable that refers to it"
-    )
-
-
-def _referred_to(names: Iterable[str], variables_of_hosts: Iterable[Any]) -> Set[str]:
+def _referred_to(names: Iterable[str], hostvars: Any, hosts: Iterable[str]) -> Set[str]:
     """Return those of the names that stand in a template of a variable other than themselves."""
     patterns = {name: re.compile(rf"\b{re.escape(name)}\b") for name in names}
     found: Set[str] = set()
-    for raw in variables_of_hosts if patterns else ():
+    for host in hosts:
+        # As they are written, without templating.
+        raw = hostvars.raw_get(host) if hasattr(hostvars, "raw_get") else hostvars[host]
         for other in raw:
             for text in _templates(raw[other]):
                 found.update(name for name, pattern in patterns.items() if name != other and pattern.search(text))

@@ -13,9 +13,7 @@ from typing import Any, Dict, List, Optional
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.common.units import parse_duration
-from ansible_collections.glidein.ops.plugins.module_utils.common.validation import ANYTHING, Spec, invalid, text
-from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import ANYTHING, Spec, text
 
 # S3 refuses a signature of version 4 that is older.
 LONGEST_S = 7 * 86400
@@ -69,21 +67,17 @@ def checked_options(raw: Any) -> Dict[str, Optional[str]]:
     return options
 
 
-def lifetime_s(entries: Any, queue_wait: Any = None) -> int:
+def lifetime_s(entries: Any, wait_s: int) -> int:
     """Return the seconds for which a form must be valid. Raises InputError if S3 would not accept that.
 
-    entries: glidein_entries; queue_wait: glidein_queue_wait, or None for its default.
+    entries: glidein_entries; wait_s: glidein_queue_wait in seconds.
     """
     site = normalise_site("glidein", "site", entries)
     walltime_s = max(entry["walltime_s"] for entry in site["entries"].values())
-    wait = VARIABLES["glidein_queue_wait"].default if queue_wait is None else queue_wait
-    wait_s = parse_duration(wait)
-    if wait_s is None:
-        raise InputError(invalid("glidein_queue_wait", wait, "a duration such as 3d"))
     needed_s = wait_s + walltime_s
     if needed_s > LONGEST_S:
         raise InputError(
-            f"glidein_log_s3: a glidein may need the form for {needed_s} s, glidein_queue_wait ({wait}) and the "
+            f"glidein_log_s3: a glidein may need the form for {needed_s} s, glidein_queue_wait ({wait_s} s) and the "
             f"longest walltime of the entries ({walltime_s} s); S3 accepts a signature for at most {LONGEST_S} s "
             "(7 days). Reduce one of the two, or do not set glidein_log_s3."
         )

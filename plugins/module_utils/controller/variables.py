@@ -4,16 +4,17 @@
 """The table of the inventory's `glidein_*` variables. Controller only.
 
 From it come the check of the inventory, the options of modules that run on login nodes, and the variables that a cycle
-reads for the whole deployment. Tests compare it with docs/, with the defaults of roles, playbooks and modules, and with
-the names that the role pull copies.
+reads for the whole deployment. Tests compare it with docs/, with the defaults of roles, playbooks and modules.
 """
 
 import re
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import LIMITS, RESOURCE_LIMITS
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import (
     ANYTHING,
+    Spec,
     Type,
     choice,
     duration,
@@ -74,34 +75,34 @@ EACH = (
     "submission_info",
 )
 JOBS = ("glideins", "node_probe")
-# Scopes: where an inventory sets the variable, in group_vars/all or in host_vars of a login node.
-POOL = "pool"
-SITE = "site"
+# The numbers in glidein_guard, see docs/plan.md; times are in seconds.
+GUARD = {"ramp_first": 25, "cancel_delay": 600, "overdue": 600, "hold_readings": 2}
 
 
 class Variable(NamedTuple):
     """A variable of the inventory.
 
     kind: of _KINDS; default: a text may be a template; an empty value, or None, stands for none; required: whether
-    cycles need it of each site; pull: whether pull mode copies it to the login node; modules: those that have an option
-    of the same name without the prefix; check: a narrower Type, ANYTHING for values that are checked where they are
-    used; secret: whether errors must not quote the value, which is checked where it is used, too.
+    cycles need it of each site; modules: those that have an option of the same name without the prefix; check: a
+    narrower Type, ANYTHING for values that are checked where they are used; options: the Spec of the keys of a mapping;
+    secret: whether errors must not quote the value, which is checked where it is used, too.
     """
 
     kind: str
     default: Any
-    scope: str
     meaning: str
     required: bool = False
-    pull: bool = False
     modules: Tuple[str, ...] = ()
     check: Optional[Type] = None
+    options: Optional[Spec] = None
     secret: bool = False
 
     def argument_spec(self) -> Dict[str, Any]:
         """Return the argument spec, for a Spec. A default that is a template is left out."""
         check = ANYTHING if self.secret else self.check or _KINDS[self.kind]
-        spec = {"type": Type(f"{check.expected} ({self.meaning})", check.convert, check.is_text)}
+        spec: Dict[str, Any] = {"type": Type(f"{check.expected} ({self.meaning})", check.convert, check.is_text)}
+        if self.options:
+            spec["options"] = self.options
         if self.required:
             return dict(spec, required=True)
         return spec if "{{" in str(self.default) else dict(spec, default=self.default)
@@ -109,134 +110,122 @@ class Variable(NamedTuple):
 
 VARIABLES = {
     "glidein_allocation": Variable(
-        "text", "priority", POOL, "how entries of the same priority share the jobs", pull=True,
-        check=choice("priority", "spread")),
-    "glidein_budget": Variable(
-        "mapping", {}, SITE, "core-hours that all entries of the site may use", pull=True, check=ANYTHING),
+        "text", "priority", "how entries of the same priority share the jobs", check=choice("priority", "spread")),
+    "glidein_budget": Variable("mapping", {}, "core-hours that all entries of the site may use", check=ANYTHING),
     "glidein_cache_dir": Variable(
         "text",
         "{{ lookup('ansible.builtin.env', 'XDG_CACHE_HOME') | default('~/.cache', true) }}/glidein.ops",
-        POOL, "directory of the controller that caches tarballs and packages"),
-    "glidein_ce": Variable("text", "", SITE, "the HTCondor-CE, HOST or HOST:PORT", pull=True),
-    "glidein_ce_token_command": Variable(
-        "list", [], SITE, "argument list of a command that prints a new token for the CE", pull=True),
-    "glidein_ce_token_file": Variable("text", "", SITE, "file with the token for the CE", pull=True),
-    "glidein_checks_dir": Variable("text", "", SITE, "directory on the controller with checks of the operator"),
+        "directory of the controller that caches tarballs and packages"),
+    "glidein_ce": Variable("text", "", "the HTCondor-CE, HOST or HOST:PORT"),
+    "glidein_ce_token_command": Variable("list", [], "argument list of a command that prints a new token for the CE"),
+    "glidein_ce_token_file": Variable("text", "", "file with the token for the CE"),
+    "glidein_checks_dir": Variable("text", "", "directory on the controller with checks of the operator"),
     "glidein_collector": Variable(
-        "text", None, POOL, "the collector that glideins join", required=True, pull=True, modules=("glideins",),
+        "text", None, "the collector that glideins join", required=True, modules=("glideins",),
         check=_text(r"[A-Za-z0-9._-]+(:[0-9]+)?", "HOST or HOST:PORT")),
     "glidein_condor_config": Variable(
-        "mapping", {}, SITE, "settings of HTCondor in the site's glideins", pull=True, modules=("glideins",)),
+        "mapping", {}, "settings of HTCondor in the site's glideins", modules=("glideins",)),
     "glidein_credential": Variable(
-        "text", "token", SITE, "credential of the site's glideins", pull=True, modules=("glideins",),
+        "text", "token", "credential of the site's glideins", modules=("glideins",),
         check=choice("token", "pool_password")),
     "glidein_credential_file": Variable(
-        "text", "", SITE, "file of the controller with the credential, instead of that of the central manager"),
-    "glidein_cycle_lock": Variable("text", "", POOL, "file or directory that a cycle locks while it runs"),
-    "glidein_demand_ca_path": Variable("text", "", POOL, "CA certificates of the demand server's https address"),
-    "glidein_demand_token": Variable(
-        "text", "", SITE, "the site's secret for the demand server", secret=True),
+        "text", "", "file of the controller with the credential, instead of that of the central manager"),
+    "glidein_cycle_lock": Variable("text", "", "file or directory that a cycle locks while it runs"),
+    "glidein_demand_ca_path": Variable("text", "", "CA certificates of the demand server's https address"),
+    "glidein_demand_token": Variable("text", "", "the site's secret for the demand server", secret=True),
     "glidein_demand_url": Variable(
-        "text", None, POOL, "address of the demand server, such as http://cm.example.org:11001", required=True,
-        pull=True),
-    "glidein_deployment": Variable(
-        "text", "glidein", POOL, "name of the deployment", pull=True, modules=EACH, check=ANYTHING),
-    "glidein_deployment_limits": Variable("mapping", {}, POOL, "limits over all sites", pull=True),
+        "text", None, "address of the demand server, such as http://cm.example.org:11001", required=True),
+    "glidein_deployment": Variable("text", "glidein", "name of the deployment", modules=EACH, check=ANYTHING),
+    "glidein_deployment_limits": Variable(
+        "mapping", {}, "limits over all sites",
+        options=Spec({key: {"type": whole_number(0)} for key in LIMITS + RESOURCE_LIMITS})),
     "glidein_eagerness": Variable(
-        "text", "certain", POOL, "how many more glideins than their jobs need the entries get", pull=True,
-        check=ANYTHING),
-    "glidein_entries": Variable(
-        "mapping", None, SITE, "the site's entries", required=True, pull=True, modules=EACH, check=ANYTHING),
-    "glidein_environment": Variable(
-        "mapping", {}, SITE, "environment variables of the batch jobs", pull=True, modules=JOBS),
-    "glidein_fail_on_error": Variable(
-        "boolean", False, POOL, "whether a cycle with problems ends with an error", pull=True),
-    "glidein_gateway": Variable("boolean", False, SITE, "whether the login node has a gateway"),
-    "glidein_gateway_blah_config": Variable("mapping", {}, SITE, "settings of blahp"),
-    "glidein_gateway_dir": Variable("text", "~/.glidein-gateway", SITE, "directory of gateways on the login node"),
-    "glidein_gateway_extra_config": Variable("text", "", SITE, "further lines of the gateway's configuration"),
+        "text", "certain", "how many more glideins than their jobs need the entries get", check=ANYTHING),
+    "glidein_entries": Variable("mapping", None, "the site's entries", required=True, modules=EACH, check=ANYTHING),
+    "glidein_environment": Variable("mapping", {}, "environment variables of the batch jobs", modules=JOBS),
+    "glidein_fail_on_error": Variable("boolean", False, "whether a cycle with problems ends with an error"),
+    "glidein_gateway": Variable("boolean", False, "whether the login node has a gateway"),
+    "glidein_gateway_blah_config": Variable("mapping", {}, "settings of blahp"),
+    "glidein_gateway_dir": Variable("text", "~/.glidein-gateway", "directory of gateways on the login node"),
+    "glidein_gateway_extra_config": Variable("text", "", "further lines of the gateway's configuration"),
     "glidein_gateway_idle_shutdown": Variable(
-        "duration", "", SITE, "time without jobs after which the gateway ends",
+        "duration", "", "time without jobs after which the gateway ends",
         check=Type(f"{_DURATION.expected}, or nothing", lambda value: _DURATION.convert(0 if value == "" else value))),
-    "glidein_gateway_routes": Variable("text", "", SITE, "routes in the language of the job router's configuration"),
-    "glidein_gateway_ssh": Variable("boolean", False, SITE, "whether the access point submits by SSH"),
+    "glidein_gateway_routes": Variable("text", "", "routes in the language of the job router's configuration"),
+    "glidein_gateway_ssh": Variable("boolean", False, "whether the access point submits by SSH"),
     "glidein_gateway_ssh_from": Variable(
-        "text", "", SITE, "addresses of the access point",
+        "text", "", "addresses of the access point",
         check=_text("[A-Za-z0-9.:/*?!,-]*", "addresses as in the option from of authorized_keys, or nothing")),
     "glidein_gateway_ssh_host": Variable(
-        "text", "{{ hostvars[inventory_hostname].ansible_host | default(inventory_hostname) }}", SITE,
+        "text", "{{ hostvars[inventory_hostname].ansible_host | default(inventory_hostname) }}",
         "the login node as the access point reaches it",
         check=_text("[A-Za-z0-9:][A-Za-z0-9.:-]*", "a name or address")),
     "glidein_gateway_ssh_key": Variable(
-        "text", "", SITE, "private key of the submitting user on the access point",
+        "text", "", "private key of the submitting user on the access point",
         check=_text(r"((~|)(/[A-Za-z0-9._-]+)+|)", "a path that begins with / or ~/, or nothing to make a key")),
     "glidein_gateway_submit_host": Variable(
         "text",
         "{{ (groups['glidein_demand_server'] | default([]) + groups['glidein_central_manager'] | default([])) | first"
         " | default('') }}",
-        SITE, "the access point, a host of the inventory"),
+        "the access point, a host of the inventory"),
     "glidein_gateway_submit_user": Variable(
-        "text", "", SITE, "user of the access point that submits pilots",
+        "text", "", "user of the access point that submits pilots",
         check=_text("([A-Za-z_][A-Za-z0-9._-]*)?", "the name of a user")),
     "glidein_gateway_supervisor": Variable(
-        "text", "auto", SITE, "what keeps the gateway alive", check=choice("auto", "systemd", "cron")),
-    "glidein_guard": Variable("mapping", {}, POOL, "limits on submission in case of doubt", pull=True),
+        "text", "auto", "what keeps the gateway alive", check=choice("auto", "systemd", "cron")),
+    "glidein_guard": Variable(
+        "mapping", {}, "limits on submission in case of doubt",
+        options=Spec({
+            "enabled": {"type": BOOLEAN, "default": True},
+            **{key: {"type": whole_number(int(key == "ramp_first")), "default": GUARD[key]} for key in GUARD},
+        })),
     "glidein_home": Variable(
-        "text", "~/.glidein", SITE, "directory of the login node that the compute nodes also see", pull=True,
-        modules=EACH),
-    "glidein_job_wrapper": Variable("text", "", SITE, "program of the controller that starts the jobs"),
-    "glidein_limits": Variable(
-        "mapping", {}, SITE, "limits over all entries of the site", pull=True, modules=EACH, check=ANYTHING),
+        "text", "~/.glidein", "directory of the login node that the compute nodes also see", modules=EACH),
+    "glidein_job_wrapper": Variable("text", "", "program of the controller that starts the jobs"),
+    "glidein_limits": Variable("mapping", {}, "limits over all entries of the site", modules=EACH, check=ANYTHING),
     "glidein_log_days": Variable(
-        "number", 14, SITE, "days after which logs are removed; 0 keeps all", pull=True,
-        modules=("glideins", "site_cleanup")),
-    "glidein_log_dir": Variable("text", "", SITE, "directory of the logs on the login node", pull=True, modules=EACH),
+        "number", 14, "days after which logs are removed; 0 keeps all", modules=("glideins", "site_cleanup")),
+    "glidein_log_dir": Variable("text", "", "directory of the logs on the login node", modules=EACH),
     "glidein_log_interval": Variable(
-        "duration", 0, SITE, "interval in which glideins copy their logs; 0 for only at their end", pull=True,
-        modules=("glideins",)),
+        "duration", 0, "interval in which glideins copy their logs; 0 for only at their end", modules=("glideins",)),
     "glidein_log_s3": Variable(
-        "mapping", {}, SITE, "S3 bucket to which glideins upload their logs", modules=("glideins",), secret=True),
-    "glidein_login_hook": Variable("mapping", {}, SITE, "command or URL for a lost SSH session", secret=True),
-    "glidein_modules": Variable(
-        "list", [], SITE, "environment modules that batch jobs load first", pull=True, modules=JOBS),
+        "mapping", {}, "S3 bucket to which glideins upload their logs", modules=("glideins",), secret=True),
+    "glidein_login_hook": Variable("mapping", {}, "command or URL for a lost SSH session", secret=True),
+    "glidein_modules": Variable("list", [], "environment modules that batch jobs load first", modules=JOBS),
     "glidein_order": Variable(
-        "list", ["gpus", "memory", "cpus", "disk"], POOL, "order of the groups of jobs, large first", pull=True,
+        "list", ["gpus", "memory", "cpus", "disk"], "order of the groups of jobs, large first",
         check=list_of_texts(
             re.compile(r"-?(cpus|memory|disk|gpus|count|runtime)\Z"),
             "a list of cpus, memory, disk, gpus, count and runtime, each also with - before it")),
-    "glidein_payload_files": Variable("list", [], SITE, "files of the controller that travel with the payload"),
+    "glidein_payload_files": Variable("list", [], "files of the controller that travel with the payload"),
     "glidein_platforms": Variable(
-        "list", [], SITE, "names of glidein_tarballs that the nodes need",
+        "list", [], "names of glidein_tarballs that the nodes need",
         check=list_of_texts(re.compile(r"\S+\Z"), "a list of names")),
-    "glidein_pull": Variable("boolean", False, SITE, "whether the login node runs the site's cycles itself"),
-    "glidein_pull_python": Variable("text", "python3", SITE, "a Python 3.10 or later on the login node"),
+    "glidein_pull": Variable("boolean", False, "whether the login node runs the site's cycles itself"),
+    "glidein_pull_python": Variable("text", "python3", "a Python 3.10 or later on the login node"),
     "glidein_pull_schedule": Variable(
-        "text", "*/5 * * * *", SITE, "schedule of cron on the login node",
+        "text", "*/5 * * * *", "schedule of cron on the login node",
         check=_text(r"(\S+\s+){4}\S+|", "the five fields of cron, or nothing")),
-    "glidein_queue_wait": Variable(
-        "duration", "3d", SITE, "how long a glidein may wait in the site's queue", pull=True),
-    "glidein_renew": Variable("boolean", False, POOL, "whether a cycle renews tokens that expire soon"),
-    "glidein_revoked": Variable("boolean", False, SITE, "whether the pool refuses the site's credential", pull=True),
-    "glidein_scheduler": Variable(
-        "text", None, SITE, "batch system", required=True, pull=True, modules=EACH, check=ANYTHING),
-    "glidein_scheduler_options": Variable(
-        "mapping", {}, SITE, "options of the batch system", pull=True, modules=EACH, check=ANYTHING),
+    "glidein_queue_wait": Variable("duration", "3d", "how long a glidein may wait in the site's queue"),
+    "glidein_renew": Variable("boolean", False, "whether a cycle renews tokens that expire soon"),
+    "glidein_revoked": Variable("boolean", False, "whether the pool refuses the site's credential"),
+    "glidein_scheduler": Variable("text", None, "batch system", required=True, modules=EACH, check=ANYTHING),
+    "glidein_scheduler_options": Variable("mapping", {}, "options of the batch system", modules=EACH, check=ANYTHING),
     "glidein_scratch": Variable(
-        "text", "${TMPDIR:-/tmp}", SITE, "where a glidein creates its scratch directory", pull=True,
+        "text", "${TMPDIR:-/tmp}", "where a glidein creates its scratch directory",
         modules=("glideins", "node_probe", "site_cleanup")),
-    "glidein_site": Variable(
-        "text", "{{ inventory_hostname }}", SITE, "name of the site", pull=True, modules=EACH, check=ANYTHING),
+    "glidein_site": Variable("text", "{{ inventory_hostname }}", "name of the site", modules=EACH, check=ANYTHING),
     "glidein_site_timeout": Variable(
-        "duration", "5m", SITE, "time limit of each task of a cycle on the login node", pull=True, check=duration(1)),
-    "glidein_ssh_prompts": Variable("list", [], SITE, "stored answers to the login node's questions", secret=True),
-    "glidein_ssh_session": Variable("boolean", False, SITE, "whether the site is reached over a session"),
-    "glidein_ssh_session_args": Variable("text", "", SITE, "ssh arguments for the login only"),
-    "glidein_ssh_session_dir": Variable("text", "~/.glidein-ops/ssh", SITE, "directory of the sessions' sockets"),
+        "duration", "5m", "time limit of each task of a cycle on the login node", check=duration(1)),
+    "glidein_ssh_prompts": Variable("list", [], "stored answers to the login node's questions", secret=True),
+    "glidein_ssh_session": Variable("boolean", False, "whether the site is reached over a session"),
+    "glidein_ssh_session_args": Variable("text", "", "ssh arguments for the login only"),
+    "glidein_ssh_session_dir": Variable("text", "~/.glidein-ops/ssh", "directory of the sessions' sockets"),
     "glidein_tarball_file": Variable(
-        "text", "", SITE, "file of the controller with the tarball, instead of those of the central manager"),
+        "text", "", "file of the controller with the tarball, instead of those of the central manager"),
     "glidein_tarball_url": Variable(
-        "text", "", SITE, "web server from which glideins fetch their tarball",
+        "text", "", "web server from which glideins fetch their tarball",
         check=_text(r"(https?://[A-Za-z0-9._~:/@%+,=-]*[^/])?",
                     "http:// or https://, then letters, digits and . _ ~ : / @ % + , = - without a slash at the end")),
-    "glidein_tarballs": Variable("mapping", {"native": {"source": "installed"}}, POOL, "platforms of the tarballs"),
+    "glidein_tarballs": Variable("mapping", {"native": {"source": "installed"}}, "platforms of the tarballs"),
 }  # fmt: skip

@@ -46,21 +46,21 @@ def load_profile(name: str) -> Profile:
         similar = (similar or difflib.get_close_matches(str(name), names, n=_SIMILAR_MOST))[:_SIMILAR_MOST]
         listed = f"similar names are {', '.join(similar)}; " if similar else ""
         raise InputError(f"profile: {name!r} is unknown; {listed}docs/profiles.md lists all profiles")
-    return complete(yaml_load((PROFILES_DIR / f"{name}.yml").read_text(encoding="utf-8")))
+    return complete(name, yaml_load((PROFILES_DIR / f"{name}.yml").read_text(encoding="utf-8")))
 
 
-def complete(raw: Profile) -> Profile:
+def complete(name: str, raw: Profile) -> Profile:
     """Return the profile of a file's content, as load_profile does."""
-    profile = {**_OPTIONAL, **raw, "entries": {}, "entry_sources": {}}
+    profile = {**_OPTIONAL, **raw, "name": name, "entries": {}, "entry_sources": {}}
     constraint = (profile["outbound"] or {}).get("constraint")
-    for name, options in raw["entries"].items():
+    for entry_name, options in raw["entries"].items():
         entry = {**({"constraint": constraint} if constraint else {}), **options}
-        profile["entry_sources"][name] = entry.pop("source")
+        profile["entry_sources"][entry_name] = entry.pop("source")
         for shape in [entry.get("node"), *entry.get("shapes", {}).values()]:
             if shape and "disk_mb" not in shape:
                 cpus = shape["cpus"]
                 shape["disk_mb"] = DISK_MB_PER_CPU * (cpus["min"] if isinstance(cpus, dict) else cpus)
-        profile["entries"][name] = entry
+        profile["entries"][entry_name] = entry
     return profile
 
 

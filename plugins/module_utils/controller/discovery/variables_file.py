@@ -14,8 +14,11 @@ import ansible.module_utils.common.yaml as ansible_yaml
 from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import read_or_none, write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.proposal import VARIABLES
-from ansible_collections.glidein.ops.plugins.module_utils.controller.secret_text import SECRET_TEXT
 
+_WORDS = "token|secret|passw|passphrase|credential|access_?key|api[_-]?key|private_?key|jwt|signature|authorization"
+SECRET_NAME = re.compile(_WORDS, re.IGNORECASE)
+# A line that sets a secret, or has a URL with a user, who may have a password there. Such lines are not shown.
+SECRET_TEXT = re.compile(rf"://\S*@|(?:{_WORDS})[\w-]*['\"]?\s*[:=](?!\s*!vault)", re.IGNORECASE)
 # Ansible reads host_vars of a host from a file with one of these, or from a directory.
 _SUFFIXES = ("", ".yml", ".yaml", ".json")
 _KEY = re.compile(r"^['\"]?([^\s'\"#:-][^'\":]*)['\"]?\s*:")

@@ -19,11 +19,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.entries import 
     normalise_site,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.common.validation import Spec, invalid, whole_number
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher, UnparsableError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import Resources
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
-from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import BOOLEAN, VARIABLES
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import GUARD, VARIABLES
 
 # The names (site, entry) and (site, entry, shape).
 Path = Tuple[str, str]
@@ -41,19 +41,6 @@ MOST = 10**12
 # The keys of limits. queued: glideins that wait; total: glideins in the queue, waiting or running; per_cycle: glideins
 # that this plan orders; cores and gpus: those of all glideins in the queue.
 LIMIT_KEYS = LIMITS + RESOURCE_LIMITS
-
-# The keys of glidein_guard, see docs/plan.md; times are in seconds.
-GUARD = {"ramp_first": 25, "cancel_delay": 600, "overdue": 600, "hold_readings": 2}
-# The variables of the plan that are mappings, with the Spec of their keys.
-SPECS = {
-    "glidein_deployment_limits": Spec({key: {"type": whole_number(0)} for key in LIMIT_KEYS}),
-    "glidein_guard": Spec(
-        {
-            "enabled": {"type": BOOLEAN, "default": True},
-            **{key: {"type": whole_number(int(key == "ramp_first")), "default": GUARD[key]} for key in GUARD},
-        }
-    ),
-}
 
 # The counts in the server's history: of the last hours, and of each plan.
 _HISTORY_COUNTS = ("started", "registered", "never_registered", "ended_early", "jobs_failing")

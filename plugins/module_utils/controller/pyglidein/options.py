@@ -15,7 +15,10 @@ from collections import namedtuple
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.controller.secret_text import SECRET_NAME, SECRET_TEXT
+from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.variables_file import (
+    SECRET_NAME,
+    SECRET_TEXT,
+)
 
 # value: text, None if the option is missing; line: 0 if the option is missing.
 Option = namedtuple("Option", ["section", "name", "value", "line"])

@@ -18,14 +18,13 @@ import tempfile
 import time
 from typing import Any, Callable, List, Optional
 
-from ansible_collections.glidein.ops.plugins.module_utils.common.command import quote_argv
+from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt, quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session.prompts import (
     Conversation,
     LoginError,
     Prompt,
     Rule,
-    last_output,
     printable,
 )
 
@@ -67,7 +66,12 @@ def log_in(
     if process.returncode != 0:
         refused = conversation.has_answered and _REFUSED.search(output) is not None
         what = "an answer was not accepted" if refused else f"ssh ended with exit status {process.returncode}"
-        raise LoginError(f"{what}: {last_output(output) or 'no output'}", refused)
+        raise LoginError(f"{what}: {_output_text(output)}", refused)
+
+
+def _output_text(output: str) -> str:
+    """Return the output of ssh for an error."""
+    return excerpt(printable(output)) or "no output"
 
 
 def _start(argv: List[str], place: str) -> "subprocess.Popen[bytes]":
@@ -119,7 +123,7 @@ def _converse(
     try:
         while process.poll() is None:
             if time.monotonic() > deadline:
-                raise LoginError(f"not logged in after {timeout_s} s: {last_output(_output(place)) or 'no output'}")
+                raise LoginError(f"not logged in after {timeout_s} s: {_output_text(_output(place))}")
             if not select.select([listener], [], [], _POLL_S)[0]:
                 continue
             channel = listener.accept()[0]

@@ -19,7 +19,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
 
-DIRECTORY = "~/.glidein-ops/ssh"
 # A Unix socket's path has at most 103 bytes on macOS and 107 on Linux, and ssh first binds one with 17 more.
 PATH_MOST = 103 - 17
 # ssh notices a dead network after ALIVE_COUNT unanswered messages, one each ALIVE_INTERVAL_S.

@@ -18,7 +18,6 @@ _HOST_KEY = re.compile(
 _PASSWORD_METHOD = re.compile(r"'s password: ?\Z")
 _SERVERS = re.compile(r"\A\(([^()\s]+)\) ")
 _NEW_PASSWORD = re.compile(r"new password|retype|re-enter", re.IGNORECASE)
-_QUOTED_CHARS = 400
 # A digit that chooses from a menu is not a secret: hiding it would hide parts of every address and time.
 _SHORTEST_SECRET = 4
 
@@ -162,9 +161,3 @@ def printable(text: str) -> str:
     """Return a text of any origin without control characters other than line breaks, so that a terminal may show it."""
     lines = text.replace("\r\n", "\n").replace("\t", " ").split("\n")
     return "\n".join("".join(character if character.isprintable() else "?" for character in line) for line in lines)
-
-
-def last_output(text: str) -> str:
-    """Return the end of the output of ssh on one line, short enough for a message."""
-    line = " ".join(printable(text).split())
-    return line if len(line) <= _QUOTED_CHARS else "..." + line[-_QUOTED_CHARS:]

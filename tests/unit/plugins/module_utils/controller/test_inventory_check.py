@@ -8,10 +8,7 @@ import time
 import pytest
 from ansible_collections.glidein.ops.plugins.action.inventory_check import ActionModule
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
-from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_check import (
-    hosts_without_token,
-    inventory_errors,
-)
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_check import inventory_errors
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry
 from ansible_collections.glidein.ops.tests.unit.support.unreadable import AnsibleVaultError, Unreadable
 
@@ -42,7 +39,7 @@ def errors_of(hosts, managers=None, servers=None, expires=never_expires):
     for group, members in (("glidein_central_manager", managers), ("glidein_demand_server", servers)):
         if members:
             groups[group] = list(members)
-    return inventory_errors(hostvars, list(hosts), groups, expires)
+    return inventory_errors(hostvars, list(hosts), groups, expires)[0]
 
 
 def test_all_errors_of_a_site_are_named():
@@ -167,7 +164,7 @@ def test_sites_without_a_token_of_the_demand_server_are_found_except_revoked_one
         "good": host(glidein_demand_token="x" * 16),
         "odd": Unreadable("glidein_demand_token", host()),
     }
-    assert hosts_without_token(hosts, list(hosts)) == ["named", "empty"]
+    assert inventory_errors(hosts, list(hosts), {}, never_expires)[1] == ["named", "empty"]
 
 
 def test_the_variables_of_one_host_are_checked_by_prefix_and_by_name():

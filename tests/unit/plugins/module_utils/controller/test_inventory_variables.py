@@ -10,7 +10,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.errors import I
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     settings,
-    unknown_variables,
+    unknown_of_host,
     unquoted_names,
     unreadable,
 )
@@ -49,11 +49,21 @@ def names_in(paths):
     ("name", "nearest"),
     [("glidein_limts", "'glidein_limits'"), ("glidein_enviroment", "'glidein_environment'"), ("glidein_xyzzyx", None)],
 )
-def test_an_unknown_variable_is_named_for_each_host_with_the_nearest_known_one(name, nearest):
-    found = unknown_variables({"h": {name: 1, "glidein_site": "lab", "other": 1}, "i": {name: 1}}, ["h", "i", "none"])
-    assert [host for host, _error in found] == ["h", "i"]
-    known = f" (did you mean {nearest}?)" if nearest else "."
-    assert all(error.startswith(f"{name}: unknown variable{known}") for _host, error in found)
+def test_an_unknown_variable_is_named_with_the_nearest_known_one(name, nearest):
+    variables = {name: 1, "glidein_site": "lab", "other": 1}
+    known = f" (did you mean {nearest}?)" if nearest else ""
+    (error,) = unknown_of_host({"h": variables}, "h", variables)
+    assert error.startswith(f"{name}: unknown variable{known}. The names that begin with glidein_ are those of")
+
+
+def test_all_unknown_variables_of_a_host_are_one_error():
+    variables = {"glidein_xyzzyx": 1, "glidein_limts": 1}
+    (error,) = unknown_of_host({"h": variables}, "h", variables)
+    limts, xyzzyx = (
+        "glidein_limts: unknown variable (did you mean 'glidein_limits'?)",
+        "glidein_xyzzyx: unknown variable",
+    )
+    assert error.startswith(f"{limts}; {xyzzyx}. The names")
 
 
 @pytest.mark.parametrize(
@@ -62,13 +72,15 @@ def test_an_unknown_variable_is_named_for_each_host_with_the_nearest_known_one(n
         ("{{ glidein_mine }}", 0),
         ({"total": "{{ glidein_mine | int }}"}, 0),
         (["{{ [glidein_mine] }}"], 0),
-        ("{{ glidein_mine_2 }}", 2),
-        ("glidein_mine", 2),
+        ("{{ glidein_mine_2 }}", 1),
+        ("glidein_mine", 1),
     ],
 )
 def test_a_variable_to_which_another_one_of_any_host_refers_is_the_operators_own(value, errors):
     mine = {"glidein_mine": "{{ glidein_mine }}"}
-    assert len(unknown_variables({"cm": mine, "lab": {**mine, "other": value}}, ["cm", "lab"])) == errors
+    hostvars = {"cm": mine, "lab": {**mine, "other": value}}
+    assert len(unknown_of_host(hostvars, "lab", hostvars["lab"])) == errors
+    assert len(unknown_of_host(hostvars, "cm", mine, ["lab"])) == errors
 
 
 def test_every_variable_that_plays_and_roles_read_is_known():

@@ -12,7 +12,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch import make_sche
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
-    unknown_variables,
+    unknown_of_host,
     unquoted_names,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.pyglidein.convert import convert
@@ -68,7 +68,7 @@ def entry(cluster="", submit_file=""):
 
 def scripts(variables):
     """Assert that the check of the inventory accepts the variables; return {(entry, shape): the batch script}."""
-    assert unknown_variables({"host": variables}, ["host"]) == []
+    assert unknown_of_host({"host": variables}, "host", variables) == []
     assert unquoted_names(variables, variables["glidein_entries"]) == []
     site = normalise_site("glidein", variables["glidein_site"], variables["glidein_entries"])
     scheduler = make_scheduler(variables["glidein_scheduler"], {}, site["entries"])

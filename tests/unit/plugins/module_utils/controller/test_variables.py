@@ -12,13 +12,12 @@ import yaml
 from ansible_collections.glidein.ops.plugins.doc_fragments.site import ModuleDocFragment
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce import HTCondorCE
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import parse_duration
+from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import PLAN
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import OPTION_VARIABLES, PREFIX
-from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session import master
-from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import EACH, POOL, SITE, VARIABLES
+from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import EACH, VARIABLES
 
 ROOT = pathlib.Path(__file__).parents[5]
 HEADER = "| variable | type | default | meaning |"
-SECTIONS = {"Pool (group_vars/all)": POOL, "Site (host_vars of its login node)": SITE}
 # {{ glidein_name | default(VALUE) }}; a value with parentheses is no default of the table.
 DEFAULT = re.compile(r"(?<![.\w])(glidein_\w+) \| default\(([^()]*)\)")
 
@@ -30,16 +29,15 @@ def same(one, other):
 
 
 def rows_of(name):
-    """Return [(section, variables, their types, default)] of the tables of a document."""
-    found, section, inside = [], None, False
+    """Return [(variables, their types, default)] of the tables of a document."""
+    found, inside = [], False
     for line in (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines():
-        section = line[3:] if line.startswith("## ") else section
         inside = line == HEADER or (inside and line.startswith("|"))
         if inside and line.startswith("| `"):
             cell, kind, default = line[2:].split(" | ")[:3]
             names = re.findall(r"`(\w+)`", cell)
             kinds = kind.split(", ")
-            found.append((section, names, kinds * len(names) if len(kinds) == 1 else kinds, default))
+            found.append((names, kinds * len(names) if len(kinds) == 1 else kinds, default))
     return found
 
 
@@ -47,16 +45,11 @@ ROWS = rows_of("variables.md") + rows_of("two-factor.md")
 
 
 def test_the_documentation_lists_each_variable_with_its_type():
-    documented = {name: kind for _section, names, kinds, _default in ROWS for name, kind in zip(names, kinds)}
+    documented = {name: kind for names, kinds, _default in ROWS for name, kind in zip(names, kinds)}
     assert documented == {name: variable.kind for name, variable in VARIABLES.items()}
 
 
-def test_the_documentation_lists_each_variable_where_it_is_set():
-    scopes = {name: SECTIONS[row[0]] for row in ROWS if row[0] in SECTIONS for name in row[1]}
-    assert scopes == {name: VARIABLES[name].scope for name in scopes}
-
-
-@pytest.mark.parametrize(("names", "default"), [(names, default) for _section, names, _kinds, default in ROWS])
+@pytest.mark.parametrize(("names", "default"), [(names, default) for names, _kinds, default in ROWS])
 def test_the_documentation_has_the_default_of_each_variable(names, default):
     shown = re.fullmatch(r"`([^`]+)`", default)
     for variable in (VARIABLES[name] for name in names):
@@ -87,20 +80,13 @@ def test_playbooks_and_roles_have_the_defaults_of_the_table_where_they_read_a_va
             assert same(yaml.safe_load(value), VARIABLES[name].default), f"{path}: {name} | default({argument})"
 
 
-def test_pull_mode_copies_the_variables_that_the_table_says():
-    text = (ROOT / "roles/pull/vars/main.yml").read_text(encoding="utf-8")
-    assert yaml.safe_load(text)["__pull_names"] == [name for name, variable in VARIABLES.items() if variable.pull]
-
-
-def test_pull_mode_copies_the_variables_that_options_come_from():
-    of_modules = {name for name, variable in VARIABLES.items() if variable.modules}
-    of_modules |= {name for variables in OPTION_VARIABLES.values() for name in variables.values()}
+def test_pull_mode_copies_the_variables_of_the_plan_and_of_modules():
+    copied = yaml.safe_load((ROOT / "roles/pull/vars/main.yml").read_text(encoding="utf-8"))["__pull_names"]
+    needed = {name for name, variable in VARIABLES.items() if variable.required or variable.modules} | set(PLAN)
+    needed |= {name for variables in OPTION_VARIABLES.values() for name in variables.values()}
     # The key of the bucket stays on the controller; the role pull refuses glidein_log_s3.
-    assert {name for name in of_modules if not VARIABLES[name].pull} == {"glidein_log_s3"}
-
-
-def test_sessions_have_the_default_of_the_table():
-    assert VARIABLES["glidein_ssh_session_dir"].default == master.DIRECTORY
+    assert needed - set(copied) == {"glidein_log_s3"}
+    assert set(copied) <= set(VARIABLES)
 
 
 def test_a_ce_has_the_default_of_the_table():

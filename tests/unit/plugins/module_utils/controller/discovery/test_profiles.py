@@ -50,12 +50,11 @@ MUST = {"required": True}
 SOURCE = {"source": {"type": ANYTHING, **MUST}}
 PROFILE = Spec(
     {
-        **dict.fromkeys(("name", "title", "organisation", "scheduler"), {**TEXT, **MUST}),
+        **dict.fromkeys(("title", "scheduler"), {**TEXT, **MUST}),
         **dict.fromkeys(("read", "sources", "entries"), {"type": ANYTHING, **MUST}),
         **dict.fromkeys(("login", "scratch", "outbound"), {"type": ANYTHING}),
         **dict.fromkeys(("quirks", "queues_without_entry"), {"type": ANYTHING, "default": []}),
         "documentation": URL,
-        "login_hosts": {"type": list_of_texts(re.compile(r"^[A-Za-z0-9.-]+\Z"), "a list of host names")},
     }
 )
 SOURCE_OF_FACTS = Spec({"url": URL, "says": {**TEXT, **MUST}})
@@ -77,7 +76,6 @@ def test_the_file_of_a_profile_is_valid_and_each_fact_has_a_source(name):
     raw = yaml.safe_load((PROFILES_DIR / f"{name}.yml").read_text(encoding="utf-8"))
     problems = []
     profile = PROFILE.check(problems, name, raw)
-    assert profile["name"] == name
     assert re.match(r"^[a-z0-9]+(-[a-z0-9]+)*\Z", name)
     # YAML reads a date without quotes as a date.
     datetime.datetime.strptime(str(profile["read"]), "%Y-%m-%d")
@@ -147,7 +145,7 @@ def test_a_shape_without_a_disk_and_an_entry_without_a_constraint_are_completed(
     shapes = {"fixed": {"cpus": 2}, "range": {"cpus": {"min": 4, "max": 8}}, "stated": {"cpus": 2, "disk_mb": 5}}
     entries = {"main": {"source": "guide", "shapes": shapes}, "node": {"source": ["guide"], "node": {"cpus": 8}}}
     entries["node"]["constraint"] = "EGRESS&a"
-    profile = profiles.complete({"outbound": {"value": True, "constraint": "EGRESS"}, "entries": entries})
+    profile = profiles.complete("x", {"outbound": {"value": True, "constraint": "EGRESS"}, "entries": entries})
     assert [entry["constraint"] for entry in profile["entries"].values()] == ["EGRESS", "EGRESS&a"]
     assert [shape["disk_mb"] for shape in shapes.values()] == [2000, 4000, 5]
     assert profile["entries"]["node"]["node"]["disk_mb"] == 8000

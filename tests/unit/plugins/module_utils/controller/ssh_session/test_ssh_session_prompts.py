@@ -10,7 +10,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.ssh_session
     LoginError,
     Prompt,
     Rule,
-    last_output,
     printable,
     without_secrets,
 )
@@ -127,9 +126,5 @@ def test_an_echoed_secret_is_hidden_unless_it_is_too_short():
 
 @given(st.text())
 def test_a_sites_text_contains_no_control_characters(text):
-    for shown in (printable(text), last_output(text), str(Prompt(text))):
+    for shown in (printable(text), str(Prompt(text))):
         assert all(character.isprintable() or character == "\n" for character in shown)
-
-
-def test_last_output_keep_the_end():
-    assert last_output("a " * 300 + "Permission denied") == "..." + ("a " * 300 + "Permission denied")[-400:]
