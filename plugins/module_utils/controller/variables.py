@@ -12,6 +12,7 @@ import re
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import COLLECTOR
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import (
     ANYTHING,
     Type,
@@ -124,7 +125,7 @@ VARIABLES = {
     "glidein_checks_dir": Variable("text", "", SITE, "directory on the controller with checks of the operator"),
     "glidein_collector": Variable(
         "text", None, POOL, "the collector that glideins join", required=True, pull=True, modules=("glideins",),
-        check=_text(r"[A-Za-z0-9._-]+(:[0-9]+)?", "HOST or HOST:PORT")),
+        check=COLLECTOR),
     "glidein_condor_config": Variable(
         "mapping", {}, SITE, "settings of HTCondor in the site's glideins", pull=True, modules=("glideins",)),
     "glidein_credential": Variable(
