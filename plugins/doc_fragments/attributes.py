@@ -41,13 +41,3 @@ attributes:
     description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
     support: N/A
 """
-
-    # Modules of the action group glidein. Those of the action group site have the fragment `site`.
-    ACTIONGROUP_GLIDEIN = r"""
-attributes:
-  action_group:
-    description: Use C(group/...) of these in C(module_defaults) to set defaults for this module.
-    support: full
-    membership:
-      - glidein.ops.glidein
-"""

@@ -12,9 +12,7 @@ description:
     C(docs/batch-systems) lists the commands and files; the module only reads.
   - Runs on the site's login node, as the user who is to submit the glideins.
   - A command that is refused, that hangs or whose output is invalid leaves a gap in the facts. It is not an error.
-extends_documentation_fragment:
-  - glidein.ops.attributes.info
-  - glidein.ops.attributes.actiongroup_glidein
+extends_documentation_fragment: glidein.ops.attributes.info
 options:
   scheduler:
     description:
