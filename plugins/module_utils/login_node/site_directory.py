@@ -210,7 +210,7 @@ def version_usage(records, current, jobs_of_deployment):
 
 def recorded_names(records):
     """Return the set of all job names in SiteDirectory.records()."""
-    return {name for lines in records.values() for name in submissions.job_names(lines)}
+    return {line["job_name"] for lines in records.values() for line in lines if line.get("job_name")}
 
 
 def read_text(path):
