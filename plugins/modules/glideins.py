@@ -93,11 +93,6 @@ options:
       cancelled. Their jobs are vacated.
     type: bool
     default: false
-  fail_on_error:
-    description: Whether a failed submission or cancellation fails the module at its end. Other errors always do, before
-      any change.
-    type: bool
-    default: true
 seealso:
   - module: glidein.ops.queue_info
 """
@@ -241,7 +236,6 @@ def main():
         log_days={"type": "int", "default": 14},
         summaries_since={"type": "float"},
         cancel_running={"type": "bool", "default": False},
-        fail_on_error={"type": "bool", "default": True},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     with failing(module, f"Site {module.params['site']}: "):
@@ -252,7 +246,7 @@ def main():
         result["diff"] = update.intended
     for hint in update.hints:
         module.warn(f"Site {module.params['site']}: {hint}")
-    if update.errors and module.params["fail_on_error"]:
+    if update.errors:
         first = {key: value for key, value in update.errors[0].items() if key in ("cmd", "rc", "stdout", "stderr")}
         # Ansible prints the whole result of a failed task.
         result["scripts"] = [{key: script[key] for key in ("entry", "shape", "path")} for script in result["scripts"]]
