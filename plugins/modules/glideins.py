@@ -172,7 +172,7 @@ summaries:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.apply import (
     QueueUpdate,
     failure_message,
@@ -195,19 +195,11 @@ def update_queue(params, check_mode):
         if check_mode:
             return update
         if update.scripts:
-            replace_log_form(queue.directory, params["log_form"])
+            queue.directory.replace_log_form(params["log_form"])
         update.act()
         log_dir, deployment = queue.directory.log_dir, queue.site["deployment"]
         remove_old_logs(log_dir, deployment, params["log_days"], time.time(), queue.longest_s)
     return update
-
-
-def replace_log_form(directory, text):
-    """Write the form for the glideins that are about to be submitted. Raises InputError."""
-    try:
-        directory.replace_log_form(text)
-    except OSError as error:
-        raise InputError(f"{directory.log_form} cannot be written on the login node: {error.strerror}") from error
 
 
 def summaries(params, queue):
