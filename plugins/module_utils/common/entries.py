@@ -97,7 +97,7 @@ _CONSTRAINT = text(
     re.compile(r"^[A-Za-z0-9_!(\[][A-Za-z0-9_.,:@+/=&|!*()\[\]<>-]*\Z"),
     "letters, digits and _ . , : @ + / = & | ! * ( ) [ ] < > - without spaces",
 )
-_REPOSITORIES = list_of_texts(
+REPOSITORIES = list_of_texts(
     re.compile(r"^[A-Za-z0-9][A-Za-z0-9.-]*\Z"),
     "a list of names of repositories, such as [icecube.opensciencegrid.org]",
 )
@@ -174,7 +174,7 @@ ENTRY = Spec(
                 "arguments of condor_gpu_discovery such as -extra: letters, digits, blanks and , : . _ -",
             )
         },
-        cvmfs={"type": _REPOSITORIES, "default": []},
+        cvmfs={"type": REPOSITORIES, "default": []},
         image={
             "type": text(
                 re.compile(r"^[A-Za-z0-9/._][A-Za-z0-9/._:@+-]*\Z"),
