@@ -59,9 +59,6 @@ facts:
   returned: success
   type: dict
   contains:
-    format:
-      description: Version of this structure, 1.
-      type: int
     read_at:
       description: Time on the login node at which the facts were read, in epoch seconds.
       type: int
