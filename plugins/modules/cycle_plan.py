@@ -22,9 +22,6 @@ options:
   job:
     description: A job, such as C(123.0) or C(SCHEDD#123.0), whose group is to be explained. Nothing is leased.
     type: str
-requirements:
-  - requests (Python library, on the controller)
-  - htcondor (Python library, on the controller), when jobs have Requirements
 """
 
 EXAMPLES = "\n# See playbooks/cycle.yml\n"

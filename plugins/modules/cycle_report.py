@@ -19,8 +19,6 @@ options:
     description: Whether a cycle with problems has failed.
     type: bool
     default: false
-requirements:
-  - requests (Python library, on the controller)
 """
 
 EXAMPLES = "\n# See playbooks/cycle.yml\n"

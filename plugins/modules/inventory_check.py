@@ -22,9 +22,6 @@ options:
     type: list
     elements: str
     default: []
-requirements:
-  - botocore (Python library, on the controller), when sites have C(glidein_log_s3)
-  - htcondor (Python library, on the controller), when entries have C(accept_requirements)
 """
 
 EXAMPLES = "\n# See playbooks/deploy.yml\n"
