@@ -3,51 +3,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Author of all modules, and their support of check mode and diff mode."""
 
+_TEXT = """
+author:
+  - the glidein.ops authors (@glidein-ops)
+attributes:
+  check_mode:
+    description: Can run in check mode and return changed status prediction without modifying target.
+    support: full
+  diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
+    support: {}
+"""
+
 
 class ModuleDocFragment:
-    DOCUMENTATION = r"""
-author:
-  - the glidein.ops authors (@glidein-ops)
-attributes:
-  check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
-    support: none
-"""
-
-    DIFF = r"""
-author:
-  - the glidein.ops authors (@glidein-ops)
-attributes:
-  check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
-    support: full
-"""
-
+    DOCUMENTATION = _TEXT.format("none")
+    DIFF = _TEXT.format("full")
     # Modules that only read.
-    INFO = r"""
-author:
-  - the glidein.ops authors (@glidein-ops)
-attributes:
-  check_mode:
-    description: Can run in check mode and return changed status prediction without modifying target.
-    support: full
-  diff_mode:
-    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
-    support: N/A
-"""
-
-    # Modules of the action group glidein. Those of the action group site have the fragment `site`.
-    ACTIONGROUP_GLIDEIN = r"""
-attributes:
-  action_group:
-    description: Use C(group/...) of these in C(module_defaults) to set defaults for this module.
-    support: full
-    membership:
-      - glidein.ops.glidein
-"""
+    INFO = _TEXT.format("N/A")

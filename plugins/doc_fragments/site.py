@@ -10,13 +10,6 @@ notes:
   - Runs on the site's login node, as the user who submits the glideins.
   - Options of the site that are not given are taken from the host's variables C(glidein_...) of the same name, which
     C(docs/variables.md) describes.
-attributes:
-  action_group:
-    description: Use C(group/...) of these in C(module_defaults) to set defaults for this module.
-    support: full
-    membership:
-      - glidein.ops.glidein
-      - glidein.ops.site
 options:
   deployment:
     description: Name of the deployment, 1 to 64 letters, digits, dots, dashes or underscores.

@@ -13,9 +13,7 @@ description:
     C(cycle_session) and C(cycle_queue), the results of M(glidein.ops.ssh_session) and M(glidein.ops.queue_info).
   - A site whose variables are invalid, or whose queue is not known, does not fail the task and is left as it is. In a
     cycle, a missing demand or an invalid plan does not either. M(glidein.ops.cycle_report) reports both.
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.actiongroup_glidein
+extends_documentation_fragment: glidein.ops.attributes
 options:
   lease:
     description: Whether to lease the jobs, except in check mode, and to return the orders of a cycle.
@@ -24,9 +22,6 @@ options:
   job:
     description: A job, such as C(123.0) or C(SCHEDD#123.0), whose group is to be explained. Nothing is leased.
     type: str
-requirements:
-  - requests (Python library, on the controller)
-  - htcondor (Python library, on the controller), when jobs have Requirements
 """
 
 EXAMPLES = "\n# See playbooks/cycle.yml\n"

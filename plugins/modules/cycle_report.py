@@ -13,11 +13,7 @@ description:
     of M(glidein.ops.cycle_plan) and M(glidein.ops.glideins). It sets the statistics C(cycle_outcome) of the run. In
     check mode, it sends nothing.
   - A report that the demand server refuses is a problem of the summary, and stops no other one.
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.actiongroup_glidein
-requirements:
-  - requests (Python library, on the controller)
+extends_documentation_fragment: glidein.ops.attributes
 """
 
 EXAMPLES = "\n# See playbooks/cycle.yml\n"

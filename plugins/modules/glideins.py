@@ -93,11 +93,6 @@ options:
       cancelled. Their jobs are vacated.
     type: bool
     default: false
-  fail_on_error:
-    description: Whether a failed submission or cancellation fails the module at its end. Other errors always do, before
-      any change.
-    type: bool
-    default: true
 seealso:
   - module: glidein.ops.queue_info
 """
@@ -177,7 +172,7 @@ summaries:
 import time
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError, failing
+from ansible_collections.glidein.ops.plugins.module_utils.common.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.apply import (
     QueueUpdate,
     failure_message,
@@ -200,19 +195,11 @@ def update_queue(params, check_mode):
         if check_mode:
             return update
         if update.scripts:
-            replace_log_form(queue.directory, params["log_form"])
+            queue.directory.replace_log_form(params["log_form"])
         update.act()
         log_dir, deployment = queue.directory.log_dir, queue.site["deployment"]
         remove_old_logs(log_dir, deployment, params["log_days"], time.time(), queue.longest_s)
     return update
-
-
-def replace_log_form(directory, text):
-    """Write the form for the glideins that are about to be submitted. Raises InputError."""
-    try:
-        directory.replace_log_form(text)
-    except OSError as error:
-        raise InputError(f"{directory.log_form} cannot be written on the login node: {error.strerror}") from error
 
 
 def summaries(params, queue):
@@ -241,7 +228,6 @@ def main():
         log_days={"type": "int", "default": 14},
         summaries_since={"type": "float"},
         cancel_running={"type": "bool", "default": False},
-        fail_on_error={"type": "bool", "default": True},
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     with failing(module, f"Site {module.params['site']}: "):
@@ -252,7 +238,7 @@ def main():
         result["diff"] = update.intended
     for hint in update.hints:
         module.warn(f"Site {module.params['site']}: {hint}")
-    if update.errors and module.params["fail_on_error"]:
+    if update.errors:
         first = {key: value for key, value in update.errors[0].items() if key in ("cmd", "rc", "stdout", "stderr")}
         # Ansible prints the whole result of a failed task.
         result["scripts"] = [{key: script[key] for key in ("entry", "shape", "path")} for script in result["scripts"]]

@@ -12,9 +12,7 @@ description:
   - Runs once, on the controller, for all hosts of the play, which are sites, and for the groups
     C(glidein_central_manager) and C(glidein_demand_server). It connects to no host.
   - Fails with one line for each invalid variable. Warns of sites without C(glidein_demand_token).
-extends_documentation_fragment:
-  - glidein.ops.attributes.info
-  - glidein.ops.attributes.actiongroup_glidein
+extends_documentation_fragment: glidein.ops.attributes.info
 options:
   prefix:
     description: Check only the variables of this host that begin with this text, instead of all variables of all hosts.
@@ -24,9 +22,6 @@ options:
     type: list
     elements: str
     default: []
-requirements:
-  - botocore (Python library, on the controller), when sites have C(glidein_log_s3)
-  - htcondor (Python library, on the controller), when entries have C(accept_requirements)
 """
 
 EXAMPLES = "\n# See playbooks/deploy.yml\n"

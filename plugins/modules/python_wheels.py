@@ -33,10 +33,6 @@ options:
     description: Directory of the cache. It is made with mode 0700.
     type: path
     required: true
-  timeout:
-    description: Seconds that pip may take.
-    type: int
-    default: 600
 """
 
 EXAMPLES = "\n# See roles/cycle_environment/tasks/venv.yml\n"
@@ -54,6 +50,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.controller import wheels
 
+# Of pip.
+TIMEOUT_S = 600
+
 
 def get(params, check_mode):
     """Return (directory, whether it is new). Raises GlideinError or OSError."""
@@ -66,7 +65,7 @@ def get(params, check_mode):
     def argv(target):
         return wheels.download_argv(requirements, params["python"], tags, target)
 
-    return directory, wheels.fetch(directory, argv, params["timeout"])
+    return directory, wheels.fetch(directory, argv, TIMEOUT_S)
 
 
 def main():
@@ -77,7 +76,6 @@ def main():
             "machine": {"type": "str", "required": True},
             "libc": {"type": "str", "required": True},
             "cache": {"type": "path", "required": True},
-            "timeout": {"type": "int", "default": 600},
         },
         supports_check_mode=True,
     )

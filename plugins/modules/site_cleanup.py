@@ -102,13 +102,15 @@ def main():
     with failing(module, f"Site {site}: "):
         items, failed = clean_up(module.params, module.check_mode)
     for item, error in failed:
-        module.warn(f"{item.name} could not be removed: {error}")
+        module.warn(
+            f"Site {site}: {item.name} cannot be removed: {error}. If it remains after the next glidein.ops.cleanup, "
+            "remove it on the login node."
+        )
     left = [item for item, _error in failed]
     removed = [item for item in items if item not in left]
     module.exit_json(
         changed=bool(removed),
         removed=[dict(item._asdict()) for item in removed],
-        failed=[f"{item.name}: {error}" for item, error in failed],
         summary=summary(site, removed, module.check_mode),
         diff={
             "before_header": site,

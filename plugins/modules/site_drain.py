@@ -141,7 +141,7 @@ def jobs_to_drain(queue, params):
     if params["state"] == "undrained":
         return [], []
     entry = params["drain_entry"]
-    counted = queue.counted()
+    counted = queue.read()[0]
     if entry is None:
         jobs = counted.all()
     else:

@@ -12,9 +12,7 @@ description:
     C(docs/batch-systems) lists the commands and files; the module only reads.
   - Runs on the site's login node, as the user who is to submit the glideins.
   - A command that is refused, that hangs or whose output is invalid leaves a gap in the facts. It is not an error.
-extends_documentation_fragment:
-  - glidein.ops.attributes.info
-  - glidein.ops.attributes.actiongroup_glidein
+extends_documentation_fragment: glidein.ops.attributes.info
 options:
   scheduler:
     description:
@@ -61,9 +59,6 @@ facts:
   returned: success
   type: dict
   contains:
-    format:
-      description: Version of this structure, 1.
-      type: int
     read_at:
       description: Time on the login node at which the facts were read, in epoch seconds.
       type: int

@@ -89,7 +89,7 @@ def _result(path, cancelled, before):
 
 def decide(queue, cancel_running):
     """Return (jobs to cancel, jobs to keep because they have started) of the site's jobs in the queue."""
-    jobs = queue.counted().all()
+    jobs = queue.read()[0].all()
     to_cancel = [job for job in jobs if cancel_running or job.cancellable]
     return to_cancel, [job for job in jobs if job not in to_cancel]
 

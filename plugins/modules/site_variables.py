@@ -10,9 +10,7 @@ version_added: 0.1.0
 description:
   - This is internal and may change in any version.
   - Runs on the controller, without a connection. C(docs/discovery.md) describes the proposal.
-extends_documentation_fragment:
-  - glidein.ops.attributes.diff
-  - glidein.ops.attributes.actiongroup_glidein
+extends_documentation_fragment: glidein.ops.attributes.diff
 options:
   facts:
     description: RV(glidein.ops.site_facts#module:facts) of the login node.

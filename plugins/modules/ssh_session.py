@@ -13,9 +13,7 @@ description:
     plugin P(glidein.ops.ssh_session_args#lookup). C(docs/two-factor.md) describes sessions.
   - It runs on the controller, for the host of the task, and takes user, port, key and further arguments from the host's
     connection variables as the ssh connection plugin does. Do not delegate it.
-extends_documentation_fragment:
-  - glidein.ops.attributes
-  - glidein.ops.attributes.actiongroup_glidein
+extends_documentation_fragment: glidein.ops.attributes
 attributes:
   check_mode:
     details: Opens and closes no session, and sends no notification.

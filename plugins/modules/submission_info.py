@@ -37,7 +37,7 @@ msg:
   returned: success
   type: str
 logs:
-  description: Logs, each with C(path), C(text), C(registered) and C(exit_status), which is null until the end.
+  description: Logs, each with C(path), C(text) and C(registered).
   returned: success
   type: list
   elements: dict
@@ -47,7 +47,6 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.glidein_logs import (
     check_job_id,
-    ending,
     find_logs,
     read_log,
     tail,
@@ -77,8 +76,8 @@ def read_submission(params):
     logs, endings = [], []
     for path in find_logs(queue.directory.log_dir, queue.scheduler.log_pattern(params["job_id"])):
         text = read_text(path)
-        logs.append(dict(read_log(text), path=path, text=tail(text, LOG_LINES)))
-        end = ending(text)
+        is_registered, end = read_log(text)
+        logs.append({"path": path, "text": tail(text, LOG_LINES), "registered": is_registered})
         endings += [end] if end and end not in endings else []
     in_pool = queue.scheduler.registered(queue.site["site"], params["job_id"]) if jobs else None
     return {

@@ -204,7 +204,7 @@ def test_ad_hoc_commands_name_a_module_and_its_options():
 
 
 def test_each_name_of_the_collection_exists():
-    names = {*PLAYBOOKS, *ROLES, *MODULES, *PLUGINS, "glidein"}  # the action group
+    names = {*PLAYBOOKS, *ROLES, *MODULES, *PLUGINS}
     found = [
         (place, name)
         for place, text in documents.pages().items()

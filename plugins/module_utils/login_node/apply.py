@@ -5,13 +5,17 @@
 
 import collections
 import os
-import re
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import array_sizes
 from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.common.condor_settings import check_condor_config
-from ansible_collections.glidein.ops.plugins.module_utils.common.entries import MODULES, SCRATCH, check_environment
+from ansible_collections.glidein.ops.plugins.module_utils.common.entries import (
+    COLLECTOR,
+    MODULES,
+    SCRATCH,
+    check_environment,
+)
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandTimeoutError,
     GlideinError,
@@ -21,7 +25,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
 )
 from ansible_collections.glidein.ops.plugins.module_utils.common.names import job_name
 from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import REMEDY, credential_expires, utc
-from ansible_collections.glidein.ops.plugins.module_utils.common.validation import Spec, duration, text
+from ansible_collections.glidein.ops.plugins.module_utils.common.validation import Spec, duration
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import Payload, batch_files
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.reconcile import decide, orphans_to_cancel
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import state_counts
@@ -29,13 +33,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.login_node.submissions
 
 _PAYLOAD_OPTIONS = Spec(
     {
-        "collector": {
-            "type": text(
-                re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*(:[0-9]+)?\Z"),
-                "HOST or HOST:PORT of letters, digits, dots, dashes and underscores",
-            ),
-            "required": True,
-        },
+        "collector": {"type": COLLECTOR, "required": True},
         "scratch": {"type": SCRATCH, "required": True},
         "modules": {"type": MODULES, "default": []},
         "log_interval": {"type": duration(0), "default": 0},  # 0: the logs are copied at the end of the glidein only

@@ -20,19 +20,16 @@ _OUTPUT = re.compile(r"^(?P<name>g[0-9a-f]{5}-[0-9a-f]{8})\..*\.(?:out(?:-\d+)?|
 _DAEMONS = re.compile(r"^glidein_[0-9][0-9A-Za-z_.-]*_[0-9A-Za-z]{8}\Z")
 _DAEMON_LOG = re.compile(r"^\w*Log[\w.]*\Z")
 _REGISTERED = re.compile(r"^\S+ glidein: registered with ", re.MULTILINE)
-_ENDED = re.compile(r"^\S+ glidein: (ended because .*\(exit status (\d+), after \d+ s\))$", re.MULTILINE)
+_ENDED = re.compile(r"^\S+ glidein: (ended because .*\(exit status \d+, after \d+ s\))$", re.MULTILINE)
 
 
 def read_log(text):
-    """Return {"registered": bool, "exit_status": int, None while the glidein runs} of one glidein's log."""
-    endings = _ENDED.findall(text)
-    return {"registered": bool(_REGISTERED.search(text)), "exit_status": int(endings[-1][1]) if endings else None}
+    """Return (whether the glidein of a log has registered, why it ended or None while it runs).
 
-
-def ending(text):
-    """Return why a glidein ended, such as "ended because ... (exit status 13, after 2 s)"; None while it runs."""
+    The reason is a text such as "ended because ... (exit status 13, after 2 s)".
+    """
     endings = _ENDED.findall(text)
-    return endings[-1][0] if endings else None
+    return bool(_REGISTERED.search(text)), endings[-1] if endings else None
 
 
 def check_job_id(job_id):
@@ -126,6 +123,5 @@ def _is_of_daemons(item):
 
 
 def tail(text, lines):
-    """Return the last lines of a text, without a line break at the end. lines: their number, 0 or more."""
-    found = text.splitlines()
-    return "\n".join(found[max(0, len(found) - lines) :])
+    """Return the last lines of a text, without a line break at the end. lines: their number, at least 1."""
+    return "\n".join(text.splitlines()[-lines:])

@@ -12,7 +12,6 @@ The state between two runs of the module is in the file jobs.json of the probe's
 """
 
 import contextlib
-import copy
 import json
 import os
 import pwd
@@ -26,6 +25,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files im
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import (
     MODULES,
+    REPOSITORIES,
     SCRATCH,
     check_environment,
     normalise_site,
@@ -47,7 +47,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script 
     script_head,
     with_description,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.login_node.node_report import EMPTY, is_complete, parse_report
+from ansible_collections.glidein.ops.plugins.module_utils.login_node.node_report import is_complete, parse_report
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_directory import SiteDirectory, read_text
 
 # The longest walltime of a job. The report takes a few seconds, on a node with hanging file systems a few minutes.
@@ -63,8 +63,13 @@ GONE = "gone"
 
 _ADDRESS = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*:[0-9]{1,5}\Z")
 _COLLECTOR_PORT = 9618
-_REPOSITORY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9.-]*\Z")
-_OPTIONS = Spec({"scratch": {"type": SCRATCH}, "modules": {"type": MODULES, "default": []}})
+_OPTIONS = Spec(
+    {
+        "scratch": {"type": SCRATCH},
+        "modules": {"type": MODULES, "default": []},
+        "cvmfs": {"type": REPOSITORIES, "default": []},
+    }
+)
 
 
 class NodeProbe:
@@ -79,11 +84,9 @@ class NodeProbe:
         checked = _OPTIONS.check(problems, "", {name: params[name] for name in _OPTIONS.options})
         environment = check_environment(problems, "environment", params["environment"] or {})
         self.addresses = [_address(problems, address) for address in params["addresses"]]
-        self.cvmfs = params["cvmfs"]
-        invalid_names = [name for name in self.cvmfs if not _REPOSITORY.match(name)]
-        problems += [invalid("cvmfs", name, "the name of a repository") for name in invalid_names]
         if problems:
             raise InputError(problems)
+        self.cvmfs = checked["cvmfs"]
         self.entries, self.invalid = _checked_entries(params)
         self.names = {name: probe_job_name(params["deployment"], params["site"], name) for name in params["entries"]}
         self.prefix = probe_prefix(params["deployment"], params["site"])
@@ -245,7 +248,7 @@ class NodeProbe:
         if is_complete(text):
             record["reported_at"] = record["reported_at"] or int(time.time())
             is_ending = job and not is_last and time.time() - record["reported_at"] < ENDING_S
-            return self._with_report(self._node(record, COMPLETING if is_ending else REPORTED), record, text)
+            return self._node(record, COMPLETING if is_ending else REPORTED, text=text)
         if job and job.state == SICK:
             return self._node(record, FAILED, f"the job cannot start, as {self.scheduler.name} reports: {job.reason}.")
         if job:
@@ -254,16 +257,7 @@ class NodeProbe:
             record["gone_at"] = int(time.time())
         if time.time() - record["gone_at"] < VISIBLE_S:
             return self._node(record, GONE)
-        node = self._node(record, FAILED, error=self._why_no_report(record, text))
-        return self._with_report(node, record, text)
-
-    def _with_report(self, node, record, text):
-        """Return a node with the report in a job's output. waited_s is then the time until the job's start."""
-        report = parse_report(text, record["cpus"])
-        started_at = report.pop("time")
-        if started_at is not None:
-            node["waited_s"] = max(0, started_at - record["submitted_at"])
-        return dict(node, **report)
+        return self._node(record, FAILED, error=self._why_no_report(record, text), text=text)
 
     def _why_no_report(self, record, text):
         if record["unknown"]:
@@ -275,12 +269,16 @@ class NodeProbe:
             "must be able to write there: set glidein_log_dir to a directory that they share with the login node."
         )
 
-    def _node(self, record, state, error=None, reason=""):
+    def _node(self, record, state, error=None, reason="", text=""):
+        """Return the node of an entry, with the report in its job's output. waited_s: until the job's start, or now."""
+        report = parse_report(text, record["cpus"])
+        started_at = report.pop("time")
+        until = int(time.time()) if started_at is None else started_at
         return dict(
-            copy.deepcopy(EMPTY),
+            report,
             state=state,
             job_id=record["job_id"],
-            waited_s=None if record["error"] else int(time.time()) - record["submitted_at"],
+            waited_s=None if record["error"] else max(0, until - record["submitted_at"]),
             reason=reason,
             error=error,
         )

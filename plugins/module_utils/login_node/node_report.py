@@ -14,21 +14,6 @@ _ATTRIBUTE = re.compile(r"^(?P<name>[A-Za-z_][A-Za-z0-9_]*) = (?P<value>.*)\Z")
 _CONNECTED = "0"
 _NOT_TRIED = "75"
 
-EMPTY = {
-    "outbound": None,
-    "connections": [],
-    "scratch": [],
-    "memory_mb": None,
-    "cpus": None,
-    "limits_enforced": {"memory": None, "cpus": None},
-    "os": None,
-    "gpus": [],
-    "cvmfs": [],
-    "attributes": {},
-    "host": None,
-    "gaps": [],
-}
-
 
 def is_complete(text):
     """Return whether the output of a batch job contains a whole report."""
@@ -36,7 +21,7 @@ def is_complete(text):
 
 
 def parse_report(text, cpus):
-    """Return the report in the output of a batch job, with the keys of EMPTY; null: unknown.
+    """Return the report in the output of a batch job: its part of `nodes` in the RETURN of node_probe; null: unknown.
 
     It also has `time`, at which the report began, by the node's clock in epoch seconds.
     Other lines of the output, unknown keys and invalid values are ignored. cpus: the cores that the job requested.

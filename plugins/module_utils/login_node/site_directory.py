@@ -108,11 +108,14 @@ class SiteDirectory:
         return {"deployed": True, "credential": os.path.isfile(self.credential)}
 
     def replace_log_form(self, text):
-        """Write the signed form for uploads; without a text, remove it. Raises OSError."""
-        if text:
-            write_atomically(self.log_form, text)
-        elif os.path.exists(self.log_form):
-            os.unlink(self.log_form)
+        """Write the signed form for uploads; without a text, remove it. Raises InputError."""
+        try:
+            if text:
+                write_atomically(self.log_form, text)
+            elif os.path.exists(self.log_form):
+                os.unlink(self.log_form)
+        except OSError as error:
+            raise InputError(f"{self.log_form} cannot be written on the login node: {error.strerror}") from error
 
     def read_drains(self):
         """Return the drains of the site; [] without the file.
@@ -210,7 +213,7 @@ def version_usage(records, current, jobs_of_deployment):
 
 def recorded_names(records):
     """Return the set of all job names in SiteDirectory.records()."""
-    return {name for lines in records.values() for name in submissions.job_names(lines)}
+    return {line["job_name"] for lines in records.values() for line in lines if line.get("job_name")}
 
 
 def read_text(path):

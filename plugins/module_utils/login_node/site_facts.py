@@ -27,8 +27,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.login_node.environment
     responsive_path,
 )
 
-FORMAT = 1
-
 # glidein_scheduler -> facts.py of the batch system. This has read(reader, user), which returns the facts with the keys
 # of no_facts. reader: its gaps name what could not be read; user: whose accounts count.
 READERS = {
@@ -87,7 +85,6 @@ def read_site(options, user, home, shell, environ):
     gaps += path_gaps + search_gaps
     name = options["scheduler"] or (found[0] if found else None)
     facts = {
-        "format": FORMAT,
         "read_at": int(read_at),
         "scheduler": name,
         "others": [other for other in found if other != name],

@@ -101,10 +101,6 @@ class SiteQueue:
         """Return the longest walltime of the entries in seconds."""
         return max(entry["walltime_s"] for entry in self.site["entries"].values())
 
-    def counted(self):
-        """Return the current SiteJobs. Raises as read does."""
-        return self.read()[0]
-
     def read(self):
         """Return the current (SiteJobs, `queue` of queue_info). Raises CommandError, InputError or OutputError."""
         drains = self.directory.read_drains()

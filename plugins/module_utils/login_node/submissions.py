@@ -70,11 +70,6 @@ def _parse(text):
     return line
 
 
-def job_names(lines):
-    """Return the set of job names in these lines."""
-    return {line["job_name"] for line in lines if line.get("job_name")}
-
-
 def requests(lines):
     """Return {the batch system's id of a submission: its request} of all submissions with a recorded request."""
     of_submission = {line["id"]: line["request"] for line in lines if line.get("id") and line.get("request")}

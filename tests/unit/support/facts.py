@@ -38,7 +38,6 @@ def environment(**changes):
 
 def facts(*queues, **changes):
     known = {
-        "format": 1,
         "read_at": 1795211280,
         "scheduler": "slurm",
         "version": "23.11.4",

@@ -143,14 +143,6 @@ def test_a_bad_entry_leaves_the_others_working(run, slurm, site_home):
     assert [event["event"] for event in events(site_home)] == ["submitting", "refused", "submitting", "submitted"]
 
 
-def test_errors_fail_only_if_the_operator_requests_it(run):
-    result = run({"bad": 1}, entries={"bad": raw_entry(queue="nosuch")}, fail_on_error=False)
-    assert not result.get("failed")
-    assert not result["changed"]
-    assert result["errors"][0]["entry"] == "bad"
-    assert "nosuch" in result["scripts"][0]["content"]
-
-
 @pytest.mark.parametrize("mode", ["hang", "accept_and_time_out", "garbage"])
 def test_an_unknown_outcome_is_an_error_and_not_repeated(run, slurm, site_home, mode, monkeypatch):
     shorten_limits(monkeypatch, slurm.directory)
@@ -177,7 +169,7 @@ def test_after_a_time_out_the_rest_of_the_site_is_not_tried(run, slurm, monkeypa
 
 def test_without_a_readable_queue_nothing_is_submitted(run, slurm):
     slurm.mode("squeue", "down")
-    result = run({"main": 2}, fail_on_error=False)
+    result = run({"main": 2})
     assert result["failed"]
     assert "failed with exit status 1: slurm_load_jobs error: Unable to contact slurm controller" in result["msg"]
     assert slurm.calls("sbatch") == []

@@ -100,7 +100,8 @@ def test_settings_have_their_defaults_and_are_checked_with_their_meaning():
         settings({"glidein_log_days": "soon", "glidein_home": 7, "glidein_modules": "{{ x }}"}, *names, *MORE)
     assert error.value.problems == [
         "glidein_modules: it refers to an undefined variable: {{ x }}",
-        "glidein_collector: missing; expected HOST or HOST:PORT (the collector that glideins join)",
+        "glidein_collector: missing; expected HOST or HOST:PORT: letters, digits, dots, dashes and underscores, "
+        "first a letter or digit (the collector that glideins join)",
         "glidein_log_days: 'soon' is invalid; expected a whole number of at least 0 (days after which logs are "
         "removed; 0 keeps all)",
         "glidein_home: 7 is invalid; expected text (directory of the login node that the compute nodes also see); put "

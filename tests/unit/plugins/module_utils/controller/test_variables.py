@@ -99,8 +99,7 @@ def test_options_of_modules_are_those_of_the_table_with_its_defaults(module):
     loaded = importlib.import_module(f"ansible_collections.glidein.ops.plugins.modules.{module}")
     texts = (ModuleDocFragment.DOCUMENTATION, loaded.DOCUMENTATION)
     options = {key: option for text in texts for key, option in (yaml.safe_load(text).get("options") or {}).items()}
-    # The option fail_on_error of glideins is another one.
-    read = {PREFIX + option for option in options if PREFIX + option in VARIABLES} - {"glidein_fail_on_error"}
+    read = {PREFIX + option for option in options if PREFIX + option in VARIABLES}
     assert read == {name for name, variable in VARIABLES.items() if module in variable.modules}
     for name in read - {"glidein_site", "glidein_deployment"}:
         given, variable = options[name.removeprefix(PREFIX)], VARIABLES[name]

@@ -80,7 +80,7 @@ def test_the_walltime_of_a_shorter_entry_is_kept():
         ({"addresses": ["ftp://cm.example.org"]}, "addresses: 'ftp://cm.example.org' is invalid; expected HOST"),
         ({"addresses": ["cm.example.org; reboot"]}, "is invalid; expected HOST, HOST:PORT"),
         ({"addresses": ["cm:http"]}, "addresses: 'cm:http' is invalid"),
-        ({"cvmfs": ["$(reboot)"]}, "cvmfs: '$(reboot)' is invalid; expected the name of a repository"),
+        ({"cvmfs": ["$(reboot)"]}, "cvmfs: ['$(reboot)'] is invalid; expected a list of names of repo"),
         ({"scratch": "`reboot`"}, "scratch: '`reboot`' is invalid"),
         ({"modules": ["a b"]}, "modules: "),
         ({"environment": {"_CONDOR_X": "1"}}, "environment._CONDOR_X"),
