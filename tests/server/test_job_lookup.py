@@ -8,7 +8,7 @@ import classad2
 import pytest
 from glidein_demand.pool import job_facts, jobs
 from glidein_demand.pool.job_lookup import MAX_LOOKUPS, JobLookup, JobName, LookupFailedError
-from glidein_demand.pool.queries import QueryError, demand_queries
+from glidein_demand.pool.queries import QueryError, demand_query
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,8 +42,7 @@ class Queue:
 
 
 def query(cluster=12, proc=0, **pool):
-    schedd = {"name": "cm", "address": {}, "idle": 0}
-    return {**demand_queries(settings(pool=pool), schedd, False)[0], "cluster": cluster, "proc": proc}
+    return {**demand_query(settings(pool=pool), {"name": "cm", "address": {}}), "cluster": cluster, "proc": proc}
 
 
 def facts(*ads, factories=(), **options):
@@ -182,7 +181,7 @@ class Pool:
     def __call__(self, asked, timeout):
         assert timeout <= 10
         if asked["type"] == "schedds":
-            return {"schedds": [{"name": name, "address": {}, "idle": 0} for name in self.schedds]}
+            return {"schedds": [{"name": name, "address": {}} for name in self.schedds]}
         self.asked.append((asked["type"], asked["schedd"], asked["attributes"]))
         answer = (self.schedds if asked["type"] == "job" else self.history).get(asked["schedd"])
         if isinstance(answer, str):

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import Settings
 from . import schedds
-from .queries import MAX_PARALLEL_QUERIES, QueryError, RunQuery, demand_queries, schedds_query
+from .queries import MAX_PARALLEL_QUERIES, QueryError, RunQuery, demand_query, schedds_query
 
 MAX_TIMEOUT_S = 10
 """The time limit of one query. Meanwhile, it occupies a thread of the server."""
@@ -83,7 +83,7 @@ class JobLookup:
         chosen = _of_name(self._schedds(), name.schedd)
         queries = []
         for schedd in chosen:
-            query = demand_queries(self._settings, schedd, False)[0]
+            query = demand_query(self._settings, schedd)
             attributes = list(dict.fromkeys([*query["attributes"], *divided_by.get(schedd["name"], ())]))
             queries.append(
                 {**query, "type": "job", "attributes": attributes, "cluster": name.cluster, "proc": name.proc}
