@@ -223,6 +223,11 @@ def is_scalar(value: Any) -> bool:
     return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
 
 
+def plain(ad: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the values of these attributes that are scalars."""
+    return {name: value for name in names if is_scalar(value := evaluate(ad, name))}
+
+
 MAX_VALUE = 1e12
 """The largest valid request in any unit of HTCondor. Databases can store sums over all jobs of such numbers."""
 

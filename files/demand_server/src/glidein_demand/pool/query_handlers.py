@@ -7,7 +7,7 @@ Runs in the processes of queries.py only. A query's "type" selects the handler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from . import accounting_limits, autoclusters, job_facts, jobs, schedds, supply
@@ -43,7 +43,7 @@ def run_query(query: dict[str, Any]) -> dict[str, Any]:
         return collector.query(getattr(htcondor2.AdType, adtype), constraint, projection)
 
     if query["type"] == "schedds":
-        ads = _plain(fetch_ads("Schedd", "true", list(schedds.ATTRIBUTES)), schedds.ATTRIBUTES)
+        ads = [jobs.plain(ad, schedds.ATTRIBUTES) for ad in fetch_ads("Schedd", "true", list(schedds.ATTRIBUTES))]
         return {"schedds": schedds.of_pool(ads), "gateways": schedds.gateways(ads)}
     return supply.read(query, fetch_ads)
 
@@ -112,11 +112,6 @@ def read_demand(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
         "left": None if limit is None else max(0, limit - running),
         "attributes": divided_by,
     }
-
-
-def _plain(ads: Iterable[Any], names: Iterable[str]) -> list[dict[str, Any]]:
-    names = tuple(names)
-    return [{name: value for name in names if jobs.is_scalar(value := jobs.evaluate(ad, name))} for ad in ads]
 
 
 def _make_authentication_optional(param: MutableMapping[str, str]) -> None:
