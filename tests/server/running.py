@@ -31,7 +31,7 @@ from glidein_demand.store.tokens import Tokens
 
 TEMPLATE = Path(__file__).parents[2] / "roles/demand_server/templates/nginx.conf.j2"
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
-COMMAND = [sys.executable, "-m", "glidein_demand"]
+COMMAND = [str(Path(sys.executable).with_name("glidein-demand"))]
 
 
 def free_port():
