@@ -37,17 +37,15 @@ class JobName:
     schedd: str = ""
 
     @classmethod
-    def parse(cls, text: str, schedd: str = "") -> JobName:
+    def parse(cls, text: str) -> JobName:
         """Return the job of "123.0", "123" (its first job), "SCHEDD#123.0", or of a GlobalJobId. Raise ValueError."""
-        if len(schedd) > 256:
-            raise ValueError(f"schedd: expected a name of at most 256 characters, not {len(schedd)}")
         match = _JOB.match(text.strip())
         if match is None:
             raise ValueError(
                 "job: expected an id such as 123.0, or SCHEDD#123.0 with the name of its schedd, not "
                 f"{ascii(text)[:80]}"
             )
-        return cls(int(match["cluster"]), int(match["proc"] or 0), schedd.strip() or match["schedd"] or "")
+        return cls(int(match["cluster"]), int(match["proc"] or 0), match["schedd"] or "")
 
     @property
     def id(self) -> str:
