@@ -234,7 +234,8 @@ def main(path, groups):
     service.log_to_stderr()
     app = create_app(settings)
     server = app.extensions[EXTENSION]
-    server.pool_state.store_demand("cm", [{"groups": found, "unreadable": []}], int(time.time()))
+    result = {"groups": found, "unreadable": [], "limit": None, "left": None, "attributes": []}
+    server.pool_state.store_demand("cm", result, int(time.time()))
     service.serve(service.listen(app, settings))
     server.stop()
 
