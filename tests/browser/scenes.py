@@ -58,8 +58,9 @@ def supplied(site, name="cpu", shape="node", registered=12, **changes):
 def read(server, groups, entries, **changes):
     """Store readings of the schedd `cm` and of the collector."""
     now = int(time.time())
-    demand = {"groups": groups, "unreadable": changes.pop("unreadable", [])}
-    server.pool_state.store_demand("cm", [demand], now - 20)
+    unreadable = changes.pop("unreadable", [])
+    demand = {"groups": groups, "unreadable": unreadable, "limit": None, "left": None, "attributes": []}
+    server.pool_state.store_demand("cm", demand, now - 20)
     supply = {
         "entries": entries, "others": 12, "others_free": [], "others_cpus": 384, "others_cpus_claimed": 300,
         "problems": [], **changes,

@@ -3,8 +3,10 @@
 """Tests of the page's use: with and without JavaScript, by keyboard, and during updates."""
 
 import json
+import sys
 import time
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -156,7 +158,8 @@ def test_an_unreachable_server_is_reported_and_the_last_numbers_stay(own_server,
 
 
 def test_the_real_command_shows_its_databases_content(own_server, watched):
-    server = own_server(["-m", "glidein_demand", "serve", "--config", "CONFIG"], "pool.query_timeout_seconds = 5\n")
+    command = str(Path(sys.executable).with_name("glidein-demand"))
+    server = own_server([command, "serve", "--config", "CONFIG"], "pool.query_timeout_seconds = 5\n")
     send(server, report("PSC-Bridges", entry("cpu", running=31)))
     page = watched.open(server.url)
     # The server may have served the page before its first query timed out.

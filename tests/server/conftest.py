@@ -14,7 +14,6 @@ import htcondor2  # noqa: F401  # pylint: disable=unused-import
 import hypothesis
 import pytest
 from glidein_demand import config
-from glidein_demand.pool import queries
 from glidein_demand.pool.demand import group_id
 from glidein_demand.upkeep import Upkeep
 from glidein_demand.web.app import EXTENSION, create_app
@@ -75,9 +74,12 @@ def group(count=1, users=None, first_job="1.0", **changes):
     return {"id": group_id(asked), "count": count, **asked, "first_job": first_job, "users": users}
 
 
-def demand_answer(groups=(), unreadable=(), by_requirements=False, **others):
+def demand_answer(groups=(), unreadable=(), limit=None, left=None, attributes=()):
     """Return the result of the query for a schedd's demand (query_handlers.read_demand)."""
-    return {"groups": list(groups), "unreadable": list(unreadable), "by_requirements": by_requirements, **others}
+    return {
+        "groups": list(groups), "unreadable": list(unreadable), "limit": limit, "left": left,
+        "attributes": list(attributes),
+    }  # fmt: skip
 
 
 def slot(name="slot1@glidein_1@node1", **changes):
@@ -142,7 +144,7 @@ class Service:
 
     def read(self, *groups, schedd="cm", at=None, unreadable=()):
         """Apply a schedd's answer with these groups."""
-        self.server.pool_state.store_demand(schedd, [demand_answer(groups, unreadable)], self.now if at is None else at)
+        self.server.pool_state.store_demand(schedd, demand_answer(groups, unreadable), self.now if at is None else at)
 
     def post(self, body, token=None, content_type="application/json", authorization=None, headers=None):
         authorization = authorization or (f"Bearer {token}" if token else None)
@@ -176,12 +178,6 @@ class Service:
 
     def close(self):
         self.server.stop()
-
-
-@pytest.fixture(autouse=True)
-def _four_processors(monkeypatch):
-    """Set four processors: their number decides how many queries a schedd gets at the same time."""
-    monkeypatch.setattr(queries, "PROCESSORS", 4)
 
 
 @pytest.fixture

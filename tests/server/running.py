@@ -31,7 +31,7 @@ from glidein_demand.store.tokens import Tokens
 
 TEMPLATE = Path(__file__).parents[2] / "roles/demand_server/templates/nginx.conf.j2"
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
-COMMAND = [sys.executable, "-m", "glidein_demand"]
+COMMAND = [str(Path(sys.executable).with_name("glidein-demand"))]
 
 
 def free_port():
@@ -234,7 +234,8 @@ def main(path, groups):
     service.log_to_stderr()
     app = create_app(settings)
     server = app.extensions[EXTENSION]
-    server.pool_state.store_demand("cm", [{"groups": found, "unreadable": []}], int(time.time()))
+    result = {"groups": found, "unreadable": [], "limit": None, "left": None, "attributes": []}
+    server.pool_state.store_demand("cm", result, int(time.time()))
     service.serve(service.listen(app, settings))
     server.stop()
 

@@ -111,7 +111,7 @@ def test_jobs_with_concurrency_limits_are_a_group_of_their_own():
 
 
 def answers(groups, known):
-    return QueryResults([ScheddState.of("cm", 100, [demand_answer(groups)])], 0, known)
+    return QueryResults([ScheddState.of("cm", 100, demand_answer(groups))], 0, known)
 
 
 def test_only_callers_with_a_token_get_the_reasons_of_limits():

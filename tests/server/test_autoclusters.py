@@ -91,7 +91,7 @@ def demand(rows):
 
 
 def read(queue):
-    return demand(autoclusters.rows(queue, IDLE, COLUMNS)[0])
+    return demand(autoclusters.rows(queue, IDLE, COLUMNS))
 
 
 def by_requirements(queue):
@@ -127,7 +127,7 @@ def test_significant_attributes_are_not_grouped_by_unless_the_constraint_needs_t
         "RequestDisk", "RequestGPUs", "User", "AccountingGroup", "ConcurrencyLimits", "AutoClusterId",
     ]  # fmt: skip
     constraint = jobs.constraint("RequestCpus > 1")
-    (row,), _by_requirements = autoclusters.rows(queue, constraint, COLUMNS, ["requestcpus"])
+    (row,) = autoclusters.rows(queue, constraint, COLUMNS, ["requestcpus"])
     assert (row["RequestCpus"], row.eval("RequestMemory")) == (2, 2000)
 
 
@@ -142,18 +142,17 @@ def test_a_pool_that_never_had_a_machine_is_grouped_by_requirements_at_once():
     queue = Queue([job(1, negotiated=False), job(2, 2, negotiated=False)])
     assert read(queue) == by_requirements(queue)
     assert queue.asked[:2] == ["first", "requirements"]
-    assert autoclusters.rows(queue, IDLE, COLUMNS)[1] is True
 
 
 def test_without_idle_jobs_no_further_query_runs():
     queue = Queue([job(1, JobStatus=2)])
-    assert autoclusters.rows(queue, IDLE, COLUMNS) == ([], False)
+    assert autoclusters.rows(queue, IDLE, COLUMNS) == []
     assert queue.asked == ["first"]
 
 
 def test_rows_that_come_twice_count_once():
     """Assert equal counts although Queue.grouped, like the schedd on a slow connection, returns its last row twice."""
-    rows, _by_requirements = autoclusters.rows(Queue([job(1), job(2, 2)]), IDLE, COLUMNS)
+    rows = autoclusters.rows(Queue([job(1), job(2, 2)]), IDLE, COLUMNS)
     assert sorted(row["JobIds"] for row in rows) == ["1.0", "2.0"]
 
 

@@ -266,7 +266,7 @@ def test_a_groups_own_ad_satisfies_the_constraint_without_its_attributes(values)
 
     If Requirements refer to ProcId, it has one; with 23.9, such jobs were in no group.
     """
-    constraint = jobs.constraint("WantX == 1", ["alice"], (1, 2))
+    constraint = jobs.constraint("WantX == 1", ["alice"])
     group_ad = classad2.ClassAd({"RequestCpus": 1, "JobCount": 2, "JobIds": "7.0", "Id": 1, **values})
     assert classad2.ExprTree(constraint).eval(group_ad) is True
 
@@ -286,12 +286,6 @@ def test_the_operators_constraint_cannot_widen_the_query(extra):
 )  # fmt: skip
 def test_users_are_chosen_by_name_with_or_without_their_domain(users, seen):
     assert selects(jobs.constraint("", users), User="alice@pool") is seen
-
-
-@given(st.integers(1, 4), st.integers(1, 1000))
-def test_each_job_is_in_exactly_one_part(parts, cluster):
-    there = [selects(jobs.constraint("", (), (number, parts)), ClusterId=cluster) for number in range(parts)]
-    assert sum(there) == 1
 
 
 @pytest.mark.parametrize("broken", ["WantX ==", "((", "a b", ""])

@@ -100,7 +100,7 @@ def test_while_paused_leases_are_zero_and_pyglidein_clients_see_no_demand(servic
         ("monitoring", {"uuid": "a", "timestamp": "now"}, "timestamp: "),
         ("get_demand", {"attributes": "A"}, "attributes: "), ("get_state", [1], "expected at most 0 parameters"),
         ("get_job", {"job": "x"}, "job: expected an id"),
-        ("get_job", {"job": "12.0", "schedd": "gone"}, "schedd: 'gone' is not one of the schedds"),
+        ("get_job", {"job": "gone#12.0"}, "schedd: 'gone' is not one of the schedds"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_refused_with_its_reason_and_nothing_is_stored(service, method, params, data):
@@ -148,7 +148,7 @@ def test_get_supply_has_the_plans_of_a_report_at_once(service, given):
 def test_get_supply_contains_each_record_of_the_last_hour_s_demand(service):
     for number in range(30):
         service.read(group(number or 1000))
-        assert service.upkeep.record() is True
+        service.upkeep.record()
         service.now += 300.125
     found = service.result("get_supply")["demand_history"]
     assert [jobs for _time, jobs in found] == list(range(19, 30))

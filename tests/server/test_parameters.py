@@ -148,7 +148,7 @@ def test_a_wrong_value_of_a_lease_is_refused_with_its_field(change, field):
         (parameters.GetDemand, {"nope": 1}, "Object contains unknown field `nope`"),
         # No caller raises its own limit.
         (parameters.Lease, {"site": "PSC", "entries": {}, "site_limit": 9}, "Object contains unknown field"),
-        (parameters.GetState, [1, 2], "expected at most 0 parameters, got 2"),
+        (parameters.NoParameters, [1, 2], "expected at most 0 parameters, got 2"),
         (parameters.GetJob, {"job": 12}, "job: expected `str`"),
         (parameters.GetJob, {}, "Object missing required field `job`"),
     ],

@@ -4,12 +4,10 @@
 
 import pytest
 from glidein_demand.pool import query_handlers
-from glidein_demand.pool.queries import EXPIRY_S, MAX_NAMES, RequestedAttributes, demand_queries
+from glidein_demand.pool.queries import EXPIRY_S, MAX_NAMES, RequestedAttributes, demand_query
 from glidein_demand.pool.query_handlers import read_demand
 
 from conftest import NOW, TOKEN, demand_answer, factory, group, job_row, settings
-
-SCHEDD = {"name": "cm", "address": {}, "idle": 0}
 
 
 class Schedd:
@@ -35,22 +33,17 @@ class Schedd:
         return [factory()]
 
 
-def query(*requested, idle=0, part=0, **pool):
-    return demand_queries(settings(pool=pool), {**SCHEDD, "idle": idle}, True, requested)[part]
+def query(*requested, **pool):
+    return demand_query(settings(pool=pool), {"name": "cm", "address": {}}, requested)
 
 
 # --- demand ---
 
 
-@pytest.mark.parametrize("idle", [True, False])
-def test_a_demand_query_is_run_by_the_schedd_of_its_address(monkeypatch, idle):
+def test_a_demand_query_is_run_by_the_schedd_of_its_address(monkeypatch):
     schedd = Schedd()
-    if not idle:
-        schedd.first = lambda _constraint, _projection: None
     monkeypatch.setattr(query_handlers, "Schedd", lambda _address: schedd)
-    found = query_handlers.run_query(query())
-    assert found == read_demand(query(), schedd)
-    assert found["by_requirements"] is idle
+    assert query_handlers.run_query(query()) == read_demand(query(), schedd)
 
 
 @pytest.mark.parametrize(
@@ -65,16 +58,12 @@ def test_left_is_max_jobs_running_without_the_running_jobs(about, limit, left):
     assert (found["limit"], found["left"]) == (limit, left)
 
 
-@pytest.mark.parametrize(
-    ("unmaterialized", "part", "counts"),
-    [(95, {}, [(95, 95), (120, 0)]), (0, {}, [(120, 0)]), (95, {"idle": 100_000, "part": 1}, [(120, 0)])],
-)
-def test_the_first_part_of_a_schedd_with_unmaterialized_jobs_has_its_factories(unmaterialized, part, counts):
+@pytest.mark.parametrize(("unmaterialized", "counts"), [(95, [(95, 95), (120, 0)]), (0, [(120, 0)])])
+def test_the_demand_of_a_schedd_with_unmaterialized_jobs_has_its_factories(unmaterialized, counts):
     schedd = Schedd(JobsUnmaterialized=unmaterialized)
-    found = read_demand(query(**part), schedd)
+    found = read_demand(query(), schedd)
     assert sorted((row["count"], row["unmaterialized"]) for row in found["groups"]) == counts
     assert ("clusters" in schedd.asked) is (len(counts) == 2)
-    assert (found["left"] is None) is bool(part)
 
 
 # --- attributes that callers request ---
@@ -126,7 +115,7 @@ def test_the_number_of_requested_names_is_limited_and_those_of_single_jobs_and_s
 @pytest.mark.parametrize(("token", "names"), [(TOKEN, ["ProjectName"]), (None, [])])
 def test_callers_with_a_token_request_attributes_and_get_those_that_divide_the_groups(service, token, names):
     for schedd, attributes in (("a", ["Zone", "ProjectName"]), ("b", ["Zone"])):
-        service.server.pool_state.store_demand(schedd, [demand_answer([group(2)], attributes=attributes)], NOW)
+        service.server.pool_state.store_demand(schedd, demand_answer([group(2)], attributes=attributes), NOW)
     assert service.result("get_demand", {"attributes": ["ProjectName"]}, token)["attributes"] == ["Zone"]
     assert service.server.requested_attributes.names() == names
 

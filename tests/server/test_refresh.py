@@ -9,12 +9,12 @@ import pytest
 from glidein_demand import service as running_service
 from glidein_demand.pool import supply
 from glidein_demand.pool.pool_state import GONE
-from glidein_demand.pool.queries import MANY_JOBS, QueryError, demand_queries
+from glidein_demand.pool.queries import QueryError
 from glidein_demand.refresh import Refresher
 from glidein_demand.store import schema
 from sqlalchemy.exc import SQLAlchemyError
 
-from conftest import NOW, TOKEN, claim, demand_answer, group, settings
+from conftest import NOW, TOKEN, claim, demand_answer, group
 from databases import becomes
 from supply_ads import Collector, recorded_ads
 
@@ -25,10 +25,8 @@ SUPPLY = {
 }  # fmt: skip
 
 
-def found(*names, idle=0):
-    schedds = [
-        {"name": name, "address": {"Name": name}, "idle": idle, "jobs_started": 2, "start_wait_s": 90} for name in names
-    ]
+def found(*names):
+    schedds = [{"name": name, "address": {"Name": name}, "jobs_started": 2, "start_wait_s": 90} for name in names]
     return {"schedds": schedds, "gateways": []}
 
 
@@ -38,10 +36,10 @@ class Pool:
     `before(query)` is called before each answer.
     """
 
-    def __init__(self, *schedds, idle=0, **demand):
+    def __init__(self, *schedds, **demand):
         self.demand = demand
         self.answers = {
-            "schedds": found(*(schedds or ("cm",)), idle=idle),
+            "schedds": found(*(schedds or ("cm",))),
             "supply": SUPPLY,
             "limits": {"limits": None, "cycles": []},
         }
@@ -102,7 +100,7 @@ def test_queries_have_the_values_of_the_settings(refreshing):
     queries = {query["type"]: query for query in pool.queries}
     assert queries["demand"] == {
         "type": "demand", "schedd": "cm", "address": {"Name": "cm"}, "constraint": "X", "users": ["alice"],
-        "attributes": ["A"], "requested_attributes": [], "part": [0, 1],
+        "attributes": ["A"], "requested_attributes": [],
         "runtime_attributes": ["AllowedExecuteDuration", "AllowedJobDuration"],
     }  # fmt: skip
     assert queries["supply"].items() >= {"now": NOW, "vo": "lab", "token_vos": {"issuer": "cms"}}.items()
@@ -122,39 +120,6 @@ def test_the_negotiators_limits_apply_until_it_responds_again(refreshing):
         refresher.refresh_once()
         (row,) = refresher.demand["groups"]
         assert (row["count"], row["over_limit"]) == counts
-
-
-@pytest.mark.parametrize(
-    ("idle", "by_requirements", "processors", "parts"),
-    [
-        (MANY_JOBS, True, 8, 3), (MANY_JOBS - 1, True, 8, 1), (MANY_JOBS, False, 8, 1),
-        # One processor is left for requests.
-        (MANY_JOBS, True, 1, 1), (MANY_JOBS, True, 2, 1), (MANY_JOBS, True, 3, 2), (MANY_JOBS, True, 4, 3),
-    ],
-)  # fmt: skip
-def test_the_query_of_a_large_queue_is_divided_if_grouping_takes_long(
-    monkeypatch, idle, by_requirements, processors, parts
-):
-    monkeypatch.setattr("glidein_demand.pool.queries.PROCESSORS", processors)
-    (schedd,) = found("cm", idle=idle)["schedds"]
-    queries = demand_queries(settings(), schedd, by_requirements)
-    assert [query["part"] for query in queries] == [[number, parts] for number in range(parts)]
-
-
-def test_the_last_result_decides_whether_the_query_is_divided_and_a_part_that_fails_makes_its_schedd_fail(refreshing):
-    pool = Pool(cm=demand_answer([group(5)], by_requirements=True), idle=MANY_JOBS)
-    refresher, seen, failing = refreshing(pool), [], {}
-
-    def fail(query):
-        if query["type"] == "demand" and query["part"] == failing["part"]:
-            raise QueryError("no answer")
-
-    pool.before = fail
-    for failing["part"] in (None, None, [1, 3]):  # whole, in three parts, in three parts of which one fails
-        refresher.refresh_once()
-        (row,) = refresher.demand["groups"]
-        seen.append((len(pool.asked("demand")), refresher.demand["schedds"]["answered"], row["count"]))
-    assert seen == [(1, ["cm"], 5), (4, ["cm"], 15), (7, [], 15)]
 
 
 def test_the_schedds_of_the_settings_are_read(refreshing):

@@ -8,11 +8,11 @@ from glidein_demand.web import table_rows
 from conftest import NOW
 
 STARTS = {"RecentJobsStarted": 4, "RecentJobsAccumTimeToStart": 100}
-ROW_OF_POOL = {"idle": 3, "jobs_started": 4, "start_wait_s": 100}
+ROW_OF_POOL = {"jobs_started": 4, "start_wait_s": 100}
 
 
 def ad(name="a", **values):
-    return {"Name": name, "MyAddress": f"<{name}>", "TotalIdleJobs": 3, "LastHeardFrom": 10, **STARTS, **values}
+    return {"Name": name, "MyAddress": f"<{name}>", "LastHeardFrom": 10, **STARTS, **values}
 
 
 def gateway(name="gateway-psc@", **values):

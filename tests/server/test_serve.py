@@ -2,12 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of the real command: errors of an invalid configuration, serving, and the end after a signal."""
 
-import contextlib
 import json
-import os
 import socket
 import subprocess
-import sys
 
 import pytest
 
@@ -108,20 +105,3 @@ def test_no_secret_and_nothing_that_was_sent_is_in_its_log(server):
     server.get(f"/private?{secret}")
     assert server.end() == 0
     assert [word for word in (secret, "private", "Traceback") if word in server.stderr] == []
-
-
-def test_another_wsgi_runner_can_serve_it(tmp_path):
-    running = Running(tmp_path)
-    command = [sys.executable, "-m", "waitress", f"--listen=127.0.0.1:{running.port}", "--call"]
-    environment = {**os.environ, "GLIDEIN_DEMAND_CONFIG": str(running.config), "CONDOR_CONFIG": "/nonexistent"}
-    process = subprocess.Popen([*command, "glidein_demand.service:wsgi"], env=environment)
-
-    def error():
-        with contextlib.suppress(OSError):
-            return running.call("get_demand")[1]["result"]["schedds"].get("error")
-
-    try:
-        assert becomes(error)  # the refresh runs, too
-    finally:
-        process.kill()
-        process.wait(60)

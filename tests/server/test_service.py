@@ -7,7 +7,6 @@ import threading
 
 import pytest
 from glidein_demand import service as running_service
-from glidein_demand.config import ConfigError
 from glidein_demand.server import Every
 
 from conftest import TOKEN, site_report
@@ -111,14 +110,6 @@ def test_a_running_server_sends_its_metrics(tmp_path):
     with server:
         assert "glidein.glidein_demand_healthy" in listener.values()
         assert server.end() == 0
-
-
-def test_a_wsgi_runner_does_not_start_with_an_invalid_constraint(tmp_path, monkeypatch):
-    path = tmp_path / "config.toml"
-    path.write_text(f"pool.constraint = 'WantX =='\nstate.database = 'sqlite:///{tmp_path}/state.db'\n")
-    monkeypatch.setenv("GLIDEIN_DEMAND_CONFIG", str(path))
-    with pytest.raises(ConfigError, match="pool.constraint = 'WantX =='"):
-        running_service.wsgi()
 
 
 def test_without_a_graphite_server_nothing_is_sent_and_there_is_no_metric(service):

@@ -8,7 +8,7 @@ import pytest
 from glidein_demand.store import tokens as module
 from glidein_demand.store.database import Database
 from glidein_demand.store.schema import metadata
-from glidein_demand.store.tokens import Token, TokenError, Tokens
+from glidein_demand.store.tokens import Caller, TokenError, Tokens
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
@@ -29,8 +29,8 @@ def test_a_made_token_is_recognised_and_no_other(tokens):
     secret = tokens.create("PSC-Bridges")
     reader = tokens.create("prometheus", "reader")
     assert re.fullmatch(r"[A-Za-z0-9_-]{43}", secret)
-    assert tokens.identify(secret) == Token("PSC-Bridges", "site")
-    assert tokens.identify(reader) == Token("prometheus", "reader")
+    assert tokens.identify(secret) == Caller("PSC-Bridges", "site")
+    assert tokens.identify(reader) == Caller("prometheus", "reader")
     wrong = (
         "",
         secret[:-1],
@@ -107,9 +107,9 @@ def test_installing_reports_its_changes_and_none_the_second_time(tokens):
     wanted = {"B": SECRETS["D"], "C": SECRETS["C"]}
     expected = {"created": ["C"], "changed": ["B"], "revoked": ["A"]}
     assert tokens.install(wanted, check=True) == expected
-    assert tokens.identify(SECRETS["A"]) == Token("A", "site")
+    assert tokens.identify(SECRETS["A"]) == Caller("A", "site")
     assert tokens.install(wanted) == expected
-    assert [tokens.identify(SECRETS[key]) for key in "ABCD"] == [None, None, Token("C", "site"), Token("B", "site")]
+    assert [tokens.identify(SECRETS[key]) for key in "ABCD"] == [None, None, Caller("C", "site"), Caller("B", "site")]
 
 
 def test_installing_keeps_manually_created_tokens_and_other_kinds(tokens):
@@ -117,7 +117,7 @@ def test_installing_keeps_manually_created_tokens_and_other_kinds(tokens):
     reader = tokens.create("grafana", "reader")
     assert tokens.install({}) == {"created": [], "changed": [], "revoked": []}
     assert tokens.identify(by_hand)
-    assert tokens.identify(reader) == Token("grafana", "reader")
+    assert tokens.identify(reader) == Caller("grafana", "reader")
 
 
 def test_installing_takes_over_a_token_made_by_hand(tokens):
@@ -134,7 +134,7 @@ def test_installing_no_secret_revokes_a_token_made_by_hand_and_no_reader(tokens)
     for expected in (["A"], []):
         assert tokens.install(wanted) == {"created": [], "changed": [], "revoked": expected}
     assert tokens.identify(by_hand) is None
-    assert tokens.identify(reader) == Token("B", "reader")
+    assert tokens.identify(reader) == Caller("B", "reader")
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_secret_belongs_to_one_name(tokens):
     for check in (True, False):
         with pytest.raises(TokenError, match="hand and another name have the same token"):
             tokens.install({"A": by_hand}, check=check)
-    assert tokens.identify(by_hand) == Token("hand", "site")
+    assert tokens.identify(by_hand) == Caller("hand", "site")
 
 
 names = st.dictionaries(st.sampled_from("ABCDE"), st.integers(0, 20), max_size=5)
@@ -200,7 +200,7 @@ def test_a_token_is_identified_without_a_write(tokens, database):
         reader = threading.Thread(target=lambda: found.append(tokens.identify(secret)), daemon=True)
         reader.start()
         reader.join(60)
-        assert found == [Token("A", "site")]
+        assert found == [Caller("A", "site")]
 
 
 @pytest.mark.skipif(bool(SERVER), reason="about SQLite's file")

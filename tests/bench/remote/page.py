@@ -64,8 +64,8 @@ def main():
         server = app.extensions[EXTENSION]
         client = app.test_client()
         groups = [group(number) for number in range(order["groups"])]
-        answer = {"groups": groups, "unreadable": []}
-        server.pool_state.store_demand("cm", [answer], now)
+        answer = {"groups": groups, "unreadable": [], "limit": None, "left": None, "attributes": []}
+        server.pool_state.store_demand("cm", answer, now)
         entries = [supplied(site, number, now) for site in range(order["sites"]) for number in range(order["entries"])]
         server.pool_state.store_supply({**supply.EMPTY, "entries": entries}, now)
         for site in range(order["sites"]):

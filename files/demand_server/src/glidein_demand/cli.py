@@ -68,8 +68,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def program() -> list[str]:
     """Return the arguments that start this program as it was started. The role's wrapper gives Python its file."""
     name = sys.argv[0]
-    if os.path.basename(name) == "__main__.py":  # noqa: PTH119 - as Python names the file of `python -m`
-        return [sys.executable, "-m", __package__]
     return [name] if os.access(name, os.X_OK) else [sys.executable, name]
 
 
@@ -153,7 +151,7 @@ def _token_revoke(arguments: argparse.Namespace, database: Database) -> None:
 
 def _token_list(arguments: argparse.Namespace, database: Database) -> None:
     rows = Tokens(database).rows()
-    print(json.dumps(rows, indent=2) if arguments.json else token_table(rows, time.time()))
+    print(json.dumps(rows, indent=2) if arguments.json else token_table(rows))
 
 
 def _token_sync(arguments: argparse.Namespace, database: Database) -> None:
@@ -180,24 +178,18 @@ def parse_sites(text: bytes, value: str = "token") -> dict[str, Any]:
     return found
 
 
-def token_table(rows: Sequence[dict[str, Any]], now: float) -> str:
-    """Return rows of Tokens.rows() as a table, at most 100 columns wide."""
+def token_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return rows of Tokens.rows() as a table, at most 105 columns wide."""
     cells = [("NAME", "KIND", "ORIGIN", "CREATED", "USED")]
     for row in rows:
-        created = time.strftime("%Y-%m-%d", time.gmtime(row["created"]))
-        cells.append((row["name"], row["kind"], row["origin"], created, used(row["last_used"], now)))
+        created, used = (_date(row[name]) for name in ("created", "last_used"))
+        cells.append((row["name"], row["kind"], row["origin"], created, used))
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in cells)
 
 
-def used(last_used: int | None, now: float) -> str:
-    """Return how long ago a token was used, in at most five characters. last_used is rounded down to the hour."""
-    if last_used is None:
-        return "never"
-    hours = max(int(now - last_used) // 3600, 0)
-    if hours < 48:
-        return f"{hours} h"
-    return f"{hours // 24} d" if hours < 1000 * 24 else f"{hours // 24 // 365} y"
+def _date(epoch: int | None) -> str:
+    return "never" if epoch is None else time.strftime("%Y-%m-%d", time.gmtime(epoch))
 
 
 def _file_of(url: str) -> Path | None:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from .pool import schedds
 from .pool.passed_over import PassedOverDetector
 from .pool.pool_state import GONE
-from .pool.queries import MAX_PARALLEL_QUERIES, QueryError, demand_queries, schedds_query
+from .pool.queries import MAX_PARALLEL_QUERIES, QueryError, demand_query, schedds_query
 from .server import Server
 from .values import one_line
 
@@ -36,7 +36,6 @@ class Refresher:
         self._slot_states: dict[str, Any] = {}
         self._cycles: list[int] = []
         self._schedds: list[dict[str, Any]] = []
-        self._by_requirements: set[str] = set()
         self._errors: dict[str, str] = {}
 
     def refresh_once(self) -> None:
@@ -53,28 +52,23 @@ class Refresher:
             now = int(self._server.clock())
             requested = self._server.requested_attributes.names()
             # All queries are submitted before the first result is awaited, so that one that hangs delays no other.
-            queries = [
-                (schedd["name"], query)
+            queries = {
+                executor.submit(self._run, demand_query(self._settings, schedd, requested)): schedd["name"]
                 for schedd in self._schedds
-                for query in demand_queries(self._settings, schedd, schedd["name"] in self._by_requirements, requested)
-            ]
-            names = {executor.submit(self._run, query): name for name, query in queries}
-            for name, parts in _complete(names):
+            }
+            for query in as_completed(queries):
+                name = queries[query]
                 self._attempt(
                     name,
-                    partial(self._store_demand, name, parts, now),
+                    partial(self._store_demand, name, query, now),
                     partial(self._pool_state.store_demand_error, name),
                 )
             supply.result()
             limits.result()
         self._detect_passed_over(now)
 
-    def _store_demand(self, name: str, parts: list[Future[dict[str, Any]]], now: int) -> None:
-        results = [part.result() for part in parts]
-        self._by_requirements.discard(name)
-        if any(result["by_requirements"] for result in results):
-            self._by_requirements.add(name)
-        self._pool_state.store_demand(name, results, now)
+    def _store_demand(self, name: str, query: Future[dict[str, Any]], now: int) -> None:
+        self._pool_state.store_demand(name, query.result(), now)
 
     def _read_schedds(self) -> None:
         """Read the pool's schedds from the collector. If that fails, those of the last refresh remain."""
@@ -164,14 +158,3 @@ class Refresher:
                 log.warning("the query of %s failed: %s; its last result is kept", source, error)
             else:
                 log.info("the query of %s succeeded again", source)
-
-
-def _complete(names: Mapping[Future[Any], str]) -> Iterator[tuple[str, list[Future[Any]]]]:
-    """Yield (name, its futures in order) as soon as all futures of a name are done."""
-    of: dict[str, list[Future[Any]]] = {}
-    for future, name in names.items():
-        of.setdefault(name, []).append(future)
-    for future in as_completed(names):
-        name = names[future]
-        if name in of and all(part.done() for part in of[name]):
-            yield name, of.pop(name)

@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import threading
-from pathlib import Path
 from typing import Any, Callable, NoReturn
 
 import flask
@@ -18,7 +17,7 @@ import waitress
 from prometheus_client.bridge.graphite import GraphiteBridge
 
 from . import __version__, upkeep
-from .config import ConfigError, Settings, UnusableError, load
+from .config import ConfigError, Settings, UnusableError
 from .pool.queries import NoAnswerError, Queries, QueryError
 from .refresh import Refresher
 from .server import Every, Server
@@ -84,7 +83,7 @@ def listen(app: flask.Flask, settings: Settings) -> Any:
         return waitress.create_server(
             app,
             listen=f"{host}:{port}",
-            ipv6=_has_ipv6(),
+            ipv6=socket.has_dualstack_ipv6(),
             threads=settings.server.threads,
             connection_limit=settings.server.max_connections,
             asyncore_use_poll=True,  # select() takes no file descriptor beyond 1023
@@ -105,15 +104,6 @@ def listen(app: flask.Flask, settings: Settings) -> Any:
         ) from error
 
 
-def _has_ipv6() -> bool:
-    """Return True if the kernel supports IPv6."""
-    try:
-        socket.socket(socket.AF_INET6).close()
-    except OSError:
-        return False
-    return True
-
-
 def serve(http: Any) -> None:
     """Serve requests until SIGTERM or SIGINT. Must run in the main thread."""
 
@@ -129,21 +119,6 @@ def serve(http: Any) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     http.run()
-
-
-def wsgi() -> flask.Flask:
-    """Return the application for a WSGI runner with one process and several threads; its periodic work runs.
-
-    The environment variable GLIDEIN_DEMAND_CONFIG names the configuration file. Raise ConfigError.
-    """
-    log_to_stderr()
-    name = os.environ.get("GLIDEIN_DEMAND_CONFIG")
-    settings = load(Path(name) if name else None)
-    check(settings)
-    app = create_app(settings)
-    server: Server = app.extensions[EXTENSION]
-    server.start(threads(server))
-    return app
 
 
 def threads(server: Server) -> list[Every]:

@@ -90,34 +90,32 @@ class Upkeep:
                     set_marker(connection, REQUESTED, caller, request)
             self._requested = requests
 
-    def record(self) -> bool:
-        """Add a record if one is due, downsample and delete old data. Return whether a record was added."""
+    def record(self) -> None:
+        """Add a record if one is due; every hour, downsample and delete old data."""
         server, now = self._server, self._server.clock()
-        recorded = server.history.is_due(now) and self._record(now)
-        server.history.downsample(now)
+        if server.history.is_due(now):
+            self._record(now)
         if now >= self._deleted + DELETE_EVERY_S:
             self._deleted = now
+            server.history.downsample(now)
             server.glideins.delete_old(now)
             server.core_hours.delete_old(now)
-        return recorded
 
-    def delete_revoked(self) -> list[str]:
-        """Remove the reports and leases of sites that have no token, and return the names of these sites."""
+    def delete_revoked(self) -> None:
+        """Remove the reports and leases of sites that have no token."""
         server = self._server
         # Read before the tokens, so that a site whose token is created in between does not count as a site without one.
         known = set(server.reports.reports()) | {row["site"] for row in server.leases.rows()}
-        revoked = sorted(known - {row["name"] for row in server.tokens.rows() if row["kind"] == "site"})
-        for site in revoked:
+        for site in sorted(known - {row["name"] for row in server.tokens.rows() if row["kind"] == "site"}):
             server.reports.delete(site)
             server.leases.release(site)
             server.site_owners.release(site)
             log.info("site %s no longer has a token: its last report and its leases are removed", site)
-        return revoked
 
-    def _record(self, now: float) -> bool:
+    def _record(self, now: float) -> None:
         server, settings = self._server, self._server.settings
         snapshot = server.pool_state.snapshot()
         age = settings.max_age_seconds
         pool = pool_record(snapshot.results.demand(), snapshot.supply, snapshot.starts, now, age)
         sites = site_records(server.reports.reports(), snapshot.supply, now, settings.pool.silent_seconds, age)
-        return server.history.record(now, pool, sites)
+        server.history.record(now, pool, sites)

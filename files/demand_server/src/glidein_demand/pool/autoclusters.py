@@ -22,21 +22,21 @@ from .schedds import Schedd
 
 def rows(
     schedd: Schedd, constraint: str, projection: list[str], needed: Collection[str] = ()
-) -> tuple[list[classad2.ClassAd], bool]:
-    """Return the idle jobs that satisfy `constraint`, in groups, and whether all were grouped by Requirements.
+) -> list[classad2.ClassAd]:
+    """Return the idle jobs that satisfy `constraint`, in groups.
 
     The groups are by `projection`, Requirements, and the attributes that these refer to.
     needed: names of the projection that the constraint needs; see jobs.constraint.
     """
     job = schedd.first(constraint, _AutoclusterCheck.ATTRIBUTES)
     if job is None:
-        return [], False
+        return []
     check = _AutoclusterCheck(schedd, job)
     if check.has_autocluster:
         found = _by_autocluster(schedd, constraint, projection, needed, check)
         if found is not None:
-            return found, False
-    return _by_requirements(schedd, constraint, projection), True
+            return found
+    return _by_requirements(schedd, constraint, projection)
 
 
 def unique(ads: Iterable[classad2.ClassAd]) -> list[classad2.ClassAd]:

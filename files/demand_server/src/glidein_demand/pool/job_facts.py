@@ -42,7 +42,7 @@ HISTORY_ATTRIBUTES = ["ClusterId", "ProcId", *(attribute for attribute, _type in
 def read(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
     """Return {"facts": the facts about the job query["cluster"].query["proc"], or None if the queue does not have it}.
 
-    The query has the settings of queries.demand_queries, like the query of the schedd's demand.
+    The query has the settings of queries.demand_query, like the query of the schedd's demand.
     """
     cluster, proc = int(query["cluster"]), int(query["proc"])
     ad = schedd.first(jobs.is_job(cluster, proc), [])

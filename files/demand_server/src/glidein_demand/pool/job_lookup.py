@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import Settings
 from . import schedds
-from .queries import MAX_PARALLEL_QUERIES, QueryError, RunQuery, demand_queries, schedds_query
+from .queries import MAX_PARALLEL_QUERIES, QueryError, RunQuery, demand_query, schedds_query
 
 MAX_TIMEOUT_S = 10
 """The time limit of one query. Meanwhile, it occupies a thread of the server."""
@@ -37,17 +37,15 @@ class JobName:
     schedd: str = ""
 
     @classmethod
-    def parse(cls, text: str, schedd: str = "") -> JobName:
+    def parse(cls, text: str) -> JobName:
         """Return the job of "123.0", "123" (its first job), "SCHEDD#123.0", or of a GlobalJobId. Raise ValueError."""
-        if len(schedd) > 256:
-            raise ValueError(f"schedd: expected a name of at most 256 characters, not {len(schedd)}")
         match = _JOB.match(text.strip())
         if match is None:
             raise ValueError(
                 "job: expected an id such as 123.0, or SCHEDD#123.0 with the name of its schedd, not "
                 f"{ascii(text)[:80]}"
             )
-        return cls(int(match["cluster"]), int(match["proc"] or 0), schedd.strip() or match["schedd"] or "")
+        return cls(int(match["cluster"]), int(match["proc"] or 0), match["schedd"] or "")
 
     @property
     def id(self) -> str:
@@ -83,7 +81,7 @@ class JobLookup:
         chosen = _of_name(self._schedds(), name.schedd)
         queries = []
         for schedd in chosen:
-            query = demand_queries(self._settings, schedd, False)[0]
+            query = demand_query(self._settings, schedd)
             attributes = list(dict.fromkeys([*query["attributes"], *divided_by.get(schedd["name"], ())]))
             queries.append(
                 {**query, "type": "job", "attributes": attributes, "cluster": name.cluster, "proc": name.proc}

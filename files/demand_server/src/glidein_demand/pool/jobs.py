@@ -83,18 +83,15 @@ class UnreadableError(Exception):
         self.attribute = attribute
 
 
-def constraint(extra: str, users: Iterable[str] = (), part: tuple[int, int] = (0, 1)) -> str:
+def constraint(extra: str, users: Iterable[str] = ()) -> str:
     """Return the constraint for idle jobs for glideins, of `users` (empty: all), that satisfy `extra` (may be empty).
 
-    part (i, n): only the clusters whose number is i modulo n, so that n processes can share the work.
     The schedd tests the constraint on every job, and then on every *group's* ad, which has only the attributes of the
     projection. A job has no JobCount. Because of this test, the program's own conditions need no columns, each of which
     costs time. They come first, as most jobs satisfy them. The projection must have the attributes of `extra` (see
     `projection`).
     """
-    number, parts = part
-    own = [f"ClusterId % {parts} == {number}"] if parts > 1 else []
-    own += [IDLE, *filter(None, [users_constraint(users)])]
+    own = [IDLE, *filter(None, [users_constraint(users)])]
     return " && ".join([f"({' && '.join(own)} || JobCount isnt undefined)", *([f"({extra})"] if extra else ())])
 
 
@@ -224,6 +221,11 @@ def is_scalar(value: Any) -> bool:
     if isinstance(value, classad2.Value):
         return False
     return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
+
+
+def plain(ad: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return the values of these attributes that are scalars."""
+    return {name: value for name in names if is_scalar(value := evaluate(ad, name))}
 
 
 MAX_VALUE = 1e12

@@ -43,15 +43,11 @@ class ScheddState:
     gone_since: float | None = None
 
     @classmethod
-    def of(cls, name: str, as_of: int, parts: Sequence[Mapping[str, Any]]) -> ScheddState:
-        """Return the state after a query; `parts`: the results of its parts (query_handlers.read_demand)."""
-        read = [group for part in parts for group in part["groups"]]
-        # The limit and the number of jobs below it come from the first part.
-        limit, left = parts[0].get("limit"), parts[0].get("left")
-        groups = demand.within_limit(read, left)
-        unreadable = [row for part in parts for row in part["unreadable"]]
-        attributes = tuple(sorted(set.intersection(*(set(part.get("attributes", ())) for part in parts))))
-        return cls(name, as_of, groups, unreadable, limit, _jobs(read) - _jobs(groups), attributes)
+    def of(cls, name: str, as_of: int, result: Mapping[str, Any]) -> ScheddState:
+        """Return the state after a query; `result`: of query_handlers.read_demand."""
+        groups = demand.within_limit(result["groups"], result["left"])
+        over_limit = _jobs(result["groups"]) - _jobs(groups)
+        return cls(name, as_of, groups, result["unreadable"], result["limit"], over_limit, tuple(result["attributes"]))
 
 
 class QueryResults:
@@ -189,9 +185,9 @@ class PoolState:
                     self._renew()
         return self._snapshot
 
-    def store_demand(self, name: str, parts: Sequence[Mapping[str, Any]], as_of: int) -> None:
+    def store_demand(self, name: str, result: Mapping[str, Any], as_of: int) -> None:
         """Store the result of a schedd; see ScheddState.of."""
-        state = ScheddState.of(name, as_of, parts)
+        state = ScheddState.of(name, as_of, result)
         with self._lock:
             self._set(state)
 

@@ -27,11 +27,6 @@ from ..values import one_line
 
 MAX_PARALLEL_QUERIES = 4
 
-PROCESSORS = os.cpu_count() or 1
-
-MANY_JOBS = 20_000
-MAX_PARTS = 3
-
 NICE = 10
 """The least niceness of a query's process. Requests come first."""
 
@@ -148,18 +143,14 @@ def schedds_query(settings: Settings) -> dict[str, Any]:
     return {"type": "schedds", "collector": settings.pool.collector}
 
 
-def demand_queries(
-    settings: Settings,
-    schedd: Mapping[str, Any],
-    by_requirements: bool,
-    requested_attributes: Iterable[str] = (),
-) -> list[dict[str, Any]]:
-    """Return the queries of a schedd (a row of schedds.of_pool) for its demand: parts that can run in parallel.
+def demand_query(
+    settings: Settings, schedd: Mapping[str, Any], requested_attributes: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the query of a schedd (a row of schedds.of_pool) for its demand.
 
-    by_requirements: whether the last query grouped jobs by Requirements (see autoclusters.py). requested_attributes:
-    names of job attributes that callers requested.
+    requested_attributes: names of job attributes that callers requested.
     """
-    query = {
+    return {
         "type": "demand",
         "schedd": schedd["name"],
         "address": schedd["address"],
@@ -169,12 +160,6 @@ def demand_queries(
         "runtime_attributes": list(settings.pool.runtime_attributes),
         "requested_attributes": list(requested_attributes),
     }
-    # Grouping 100,000 jobs by Requirements takes more than a second. The schedd runs each part in a process, which
-    # reads all jobs but groups only its own, and grouping is most of the work. The schedd is usually on this host, and
-    # its processes have the same priority as the server: one processor is left for requests.
-    is_long = by_requirements and schedd["idle"] >= MANY_JOBS
-    parts = max(1, min(MAX_PARTS, PROCESSORS - 1)) if is_long else 1
-    return [{**query, "part": [number, parts]} for number in range(parts)]
 
 
 class RequestedAttributes:

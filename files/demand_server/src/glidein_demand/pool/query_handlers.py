@@ -7,7 +7,7 @@ Runs in the processes of queries.py only. A query's "type" selects the handler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from . import accounting_limits, autoclusters, job_facts, jobs, schedds, supply
@@ -43,7 +43,7 @@ def run_query(query: dict[str, Any]) -> dict[str, Any]:
         return collector.query(getattr(htcondor2.AdType, adtype), constraint, projection)
 
     if query["type"] == "schedds":
-        ads = _plain(fetch_ads("Schedd", "true", list(schedds.ATTRIBUTES)), schedds.ATTRIBUTES)
+        ads = [jobs.plain(ad, schedds.ATTRIBUTES) for ad in fetch_ads("Schedd", "true", list(schedds.ATTRIBUTES))]
         return {"schedds": schedds.of_pool(ads), "gateways": schedds.gateways(ads)}
     return supply.read(query, fetch_ads)
 
@@ -78,29 +78,29 @@ def read_limits(collector: Any) -> dict[str, Any]:
 
 
 def read_demand(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
-    """Return one part of a schedd's demand: {"groups", "unreadable", "limit", "left", "by_requirements", "attributes"}.
+    """Return a schedd's demand: {"groups", "unreadable", "limit", "left", "attributes"}.
 
-    groups, unreadable: see jobs.demand_groups. limit, left: MAX_JOBS_RUNNING and the number of jobs
-    below it, of the first part; None: no limit.
+    groups, unreadable: see jobs.demand_groups. limit, left: MAX_JOBS_RUNNING and the number of jobs below it; None: no
+    limit.
     """
-    extra, users, part = query["constraint"], query["users"], tuple(query["part"])
+    extra, users = query["constraint"], query["users"]
     attributes, runtime = query["attributes"], query["runtime_attributes"]
     divided_by = list(dict.fromkeys([*attributes, *query["requested_attributes"]]))
-    about = schedd.own_counters() if part[0] == 0 else {}
+    about = schedd.own_counters()
     needed = jobs.references(extra) if extra else []
 
-    def grouped() -> tuple[list[Any], bool]:
+    def grouped() -> list[Any]:
         columns = jobs.projection(extra, divided_by, runtime)
-        return autoclusters.rows(schedd, jobs.constraint(extra, users, part), columns, needed)
+        return autoclusters.rows(schedd, jobs.constraint(extra, users), columns, needed)
 
-    rows, by_requirements = grouped()
+    rows = grouped()
     # Requested attributes must not make each job a separate group. The user cannot: each row is of one user already.
     fewest = [name for name in divided_by if name in attributes or name.lower() in OF_USER]
     if len(rows) > MAX_DIVIDED and divided_by != fewest:
         divided_by = fewest
-        rows, by_requirements = grouped()
+        rows = grouped()
     groups, unreadable = jobs.demand_groups(rows, divided_by, runtime)
-    if about.get("JobsUnmaterialized", 1) and part[0] == 0:
+    if about.get("JobsUnmaterialized", 1):
         ads = schedd.clusters(jobs.factory_constraint(extra, users))
         more, not_readable = jobs.factory_groups(ads, divided_by, runtime)
         groups, unreadable = groups + more, unreadable + not_readable
@@ -110,14 +110,8 @@ def read_demand(query: Mapping[str, Any], schedd: Schedd) -> dict[str, Any]:
         "unreadable": unreadable,
         "limit": limit,
         "left": None if limit is None else max(0, limit - running),
-        "by_requirements": by_requirements,
-        "attributes": list(divided_by),
+        "attributes": divided_by,
     }
-
-
-def _plain(ads: Iterable[Any], names: Iterable[str]) -> list[dict[str, Any]]:
-    names = tuple(names)
-    return [{name: value for name in names if jobs.is_scalar(value := jobs.evaluate(ad, name))} for ad in ads]
 
 
 def _make_authentication_optional(param: MutableMapping[str, str]) -> None:

@@ -22,7 +22,7 @@ _STARTS = {"jobs_started": "RecentJobsStarted", "start_wait_s": "RecentJobsAccum
 _COUNTS = {"idle": "GatewayJobsIdle", "running": "GatewayJobsRunning", "held": "GatewayJobsHeld"}
 
 ATTRIBUTES = (
-    *ADDRESS, "TotalIdleJobs", "LastHeardFrom", "is_glidein", "GLIDEIN_Site", "AuthenticatedIdentity",
+    *ADDRESS, "LastHeardFrom", "is_glidein", "GLIDEIN_Site", "AuthenticatedIdentity",
     *_STARTS.values(), *_COUNTS.values(),
 )  # fmt: skip
 """The attributes of a schedd's ad that are read."""
@@ -102,14 +102,13 @@ class Schedd:
 def of_pool(ads: Iterable[Ad]) -> list[dict[str, Any]]:
     """Return the schedds that are not gateways, by name.
 
-    [{"name", "address": {attribute: value}, "idle": n, "jobs_started": n, "start_wait_s": s}]. The last two are those
-    of `Starts`, and None if the ad does not have them.
+    [{"name", "address": {attribute: value}, "jobs_started": n, "start_wait_s": s}]. The last two are those of `Starts`,
+    and None if the ad does not have them.
     """
     return [
         {
             "name": name,
             "address": {key: ad[key] for key in ADDRESS if key in ad},
-            "idle": positive_int(ad, "TotalIdleJobs"),
             **{key: number(ad, attribute) for key, attribute in _STARTS.items()},
         }
         for name, ad in _newest(ad for ad in ads if isinstance(ad.get("MyAddress"), str) and not _is_gateway(ad))

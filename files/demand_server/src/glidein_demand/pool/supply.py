@@ -63,10 +63,7 @@ def read(query: Mapping[str, Any], fetch_ads: FetchAds) -> dict[str, Any]:
     fetched, MachineAds.recent; "slot_states": those of the last result, {} at first; "vo", "token_vos": the settings of
     these names.
     """
-    from .jobs import evaluate, is_scalar
-
-    def plain(ad: Any, names: Iterable[str]) -> Slot:
-        return {name: value for name in names if is_scalar(value := evaluate(ad, name))}
+    from .jobs import plain
 
     ads = [plain(ad, ATTRIBUTES) for ad in fetch_ads("Startd", "true", list(ATTRIBUTES))]
     names = slots.NEGOTIATOR_ATTRIBUTES
@@ -142,17 +139,11 @@ def _sites_beyond(glideins: Mapping[Key, Collection[Slot]], token_sites: Collect
 def summarise(
     pool: PoolSlots, negotiators: Iterable[Slot], slot_states: slots.SlotStates, now: float
 ) -> dict[str, Any]:
-    """Return the part of get_supply that comes from the collector.
+    """Return the part of get_supply that comes from the collector. docs/protocol.md describes its keys.
 
-    {"entries": [{"site", "entry", "shape", "registered", "retired", "cpus", "cpus_claimed", "free", "passed_over",
-    "oldest"}], "others", "others_free", "others_cpus", "others_cpus_claimed", "problems"}
-
-    `registered` and `retired` count startds, not slots; retired startds accept no further job. `cpus` are
-    cores. `free` and `passed_over` are [{"cpus", "memory_mb", "disk_mb", "gpus", "count", "until"}]: the free resources
-    of partitionable slots, and unclaimed static slots, that accept jobs (slots.accepts_jobs). `passed_over` has
-    those that the negotiator has passed over. `until` is slots.job_deadline.
-    `oldest` is the first start of a startd. `others` is the number of machines that are not glideins of this
-    deployment, and `others_free` their free slots that were not passed over.
+    `registered` and `retired` count startds, not slots. `free` and `passed_over` are the free resources of
+    partitionable slots, and unclaimed static slots, that accept jobs (slots.accepts_jobs). `until` is
+    slots.job_deadline. `others_free` has no slots that were passed over.
     """
     since = slots.passed_over_since(negotiators)
 

@@ -112,12 +112,7 @@ class CoreHours:
             _add(connection, schema.job_core_hours, sums, now)
 
     def current(self, now: float) -> dict[str, Any]:
-        """Return the glideins' core-seconds of this month and year, for get_supply.
-
-        {"month", "year", "entries": [{"site", "entry", "shape", "month_core_s", "year_core_s", "read_at",
-        "cores"}]}. month, year: their beginnings. read_at, cores: the last report that counts, and the cores of its
-        running glideins.
-        """
+        """Return `core_hours` of get_supply, which docs/protocol.md describes."""
         month, year = month_of(now), year_of(now)
         column = schema.glidein_core_hours.c
         key = (column.site, column.entry, column.shape)

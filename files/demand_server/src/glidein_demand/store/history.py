@@ -66,16 +66,11 @@ class History:
 
     def downsample(self, now: float) -> None:
         """Average old rows into those of the next level, and delete those older than the history is kept."""
-        for level, (fine, coarse) in enumerate(zip(LEVELS, LEVELS[1:])):
-            # Only whole steps of the next level are due, so that each is averaged once.
-            end = begin_of(int(now) - fine.keep_s, coarse.step_s)
-            if self._has_older(end, [level]):
-                with self._db.begin() as connection:
-                    _coarsen(connection, level, end)
-        forget = now - self._keep_s
-        if self._has_older(forget, range(len(LEVELS))):
-            with self._db.begin() as connection:
-                connection.execute(delete(schema.history).where(_column.time < forget))
+        with self._db.begin() as connection:
+            for level, (fine, coarse) in enumerate(zip(LEVELS, LEVELS[1:])):
+                # Only whole steps of the next level are due, so that each is averaged once.
+                _coarsen(connection, level, begin_of(int(now) - fine.keep_s, coarse.step_s))
+            connection.execute(delete(schema.history).where(_column.time < now - self._keep_s))
 
     def pool_series(self, since: float, until: float, points: int = 400) -> dict[str, list[Any]]:
         """Return {"times": [epoch], <each of POOL_FIELDS>: [number|None]} in at most `points` equal steps.
@@ -105,12 +100,6 @@ class History:
         others = remainder(series.pop(ALL_SITES), series.values()) if len(names) > len(shown) else None
         return {"times": list(times), "sites": {site: series[site] for site in shown}, "others": others}
 
-    def _has_older(self, before: float, levels: Iterable[int]) -> bool:
-        query = select(func.min(_column.time)).where(_column.level.in_(levels), _of_pool)
-        with self._db.read() as connection:
-            oldest = connection.execute(query).scalar()
-        return oldest is not None and oldest < before
-
 
 def known_sum(values: Iterable[Number | None]) -> Number | None:
     """Return the sum of the known values; None if all are unknown."""
@@ -120,8 +109,6 @@ def known_sum(values: Iterable[Number | None]) -> Number | None:
 
 def step_for(since: float, until: float, points: int, coarsest: int) -> int:
     """Return the seconds per point: a round number, not less than `coarsest`, for at most `points` points."""
-    if points < 1:
-        raise ValueError(f"points must be at least 1, not {points}")
     needed = max(coarsest, (until - since) / points)
     for step in _STEPS:
         if step >= needed:

@@ -78,7 +78,8 @@ class Leases:
                 .where(schema.lease.c.expires > now, not_(mine))
                 .group_by(schema.lease.c.group)
             )
-            free = left(counts, {group: int(jobs) for group, jobs in others})
+            held_by_others = {group: int(jobs) for group, jobs in others}
+            free = {group: count - held_by_others.get(group, 0) for group, count in counts.items()}
             granted = unlimited = grants(entries, free)
             if most is not None:
                 held = connection.execute(
@@ -249,15 +250,10 @@ class SiteOwners:
         )
 
 
-def left(counts: Mapping[str, int], held_by_others: Mapping[str, int]) -> dict[str, int]:
-    """Return the jobs per group that no other entry holds; never negative."""
-    return {group: max(count - held_by_others.get(group, 0), 0) for group, count in counts.items()}
-
-
 def grants(
     asked: Mapping[str, Mapping[str, int]], free: Mapping[str, int], most: float = math.inf
 ) -> dict[str, dict[str, int]]:
-    """Return the granted part of each entry's request: per group at most `free` jobs, and `most` jobs in all.
+    """Return the granted part of each entry's request: per group at most `free` jobs (may be negative), `most` in all.
 
     Competing entries are served in the order of their names, whatever their order in the request.
     """

@@ -26,6 +26,15 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
+
+def _key(*names: str) -> list[Column[str]]:
+    return [Column(name, String(64), primary_key=True) for name in names]
+
+
+def _numbers(*names: str) -> list[Column[int]]:
+    return [Column(name, BigInteger, nullable=False) for name in names]
+
+
 # database.py. The table and its constraint are as Alembic makes them: the first change of the tables after a release
 # comes with Alembic, which finds the revision here.
 alembic_version = Table(
@@ -61,9 +70,7 @@ glidein = Table(
 entry_history = Table(
     "entry_history",
     metadata,
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("shape", String(64), primary_key=True),
+    *_key("site", "entry", "shape"),
     Column("received", BigInteger, nullable=False),
     Column("listed_at", BigInteger),
     Column("plans", Text, nullable=False),
@@ -89,11 +96,8 @@ ended_glidein = Table(
 ended_total = Table(
     "ended_total",
     metadata,
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("glideins", BigInteger, nullable=False),
-    Column("jobs", BigInteger, nullable=False),
-    Column("jobs_failed", BigInteger, nullable=False),
+    *_key("site", "entry"),
+    *_numbers("glideins", "jobs", "jobs_failed"),
 )
 
 # core_hours.py
@@ -102,9 +106,7 @@ glidein_core_hours = Table(
     metadata,
     Column("level", Integer, primary_key=True, autoincrement=False),
     Column("time", BigInteger, primary_key=True, autoincrement=False),
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("shape", String(64), primary_key=True),
+    *_key("site", "entry", "shape"),
     Column("core_s", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -112,12 +114,8 @@ glidein_core_hours = Table(
 glidein_reading = Table(
     "glidein_reading",
     metadata,
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("shape", String(64), primary_key=True),
-    Column("received", BigInteger, nullable=False),
-    Column("cpus", BigInteger, nullable=False),
-    Column("running", BigInteger, nullable=False),
+    *_key("site", "entry", "shape"),
+    *_numbers("received", "cpus", "running"),
 )
 job_core_hours = Table(
     "job_core_hours",
@@ -156,11 +154,8 @@ history = Table(
 lease = Table(
     "lease",
     metadata,
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("group", String(64), primary_key=True),
-    Column("jobs", BigInteger, nullable=False),
-    Column("expires", BigInteger, nullable=False),
+    *_key("site", "entry", "group"),
+    *_numbers("jobs", "expires"),
 )
 lease_limit = Table(
     "lease_limit",
@@ -173,8 +168,7 @@ site_owner = Table(
     metadata,
     Column("site", String(64), primary_key=True),
     Column("deployment", String(64), nullable=False),
-    Column("since", BigInteger, nullable=False),
-    Column("until", BigInteger, nullable=False),
+    *_numbers("since", "until"),
 )
 # It has one row while the server is paused.
 pause = Table(
@@ -190,8 +184,7 @@ pause = Table(
 machine_ad = Table(
     "machine_ad",
     metadata,
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
+    *_key("site", "entry"),
     Column("as_of", BigInteger, nullable=False),
     Column("by_token", Boolean, nullable=False),
     Column("ad", Text, nullable=False),
@@ -199,10 +192,7 @@ machine_ad = Table(
 passed_over = Table(
     "passed_over",
     metadata,
-    Column("site", String(64), primary_key=True),
-    Column("entry", String(64), primary_key=True),
-    Column("shape", String(64), primary_key=True),
-    Column("group", String(64), primary_key=True),
+    *_key("site", "entry", "shape", "group"),
     Column("times", Integer, nullable=False),
     Column("until", BigInteger, nullable=False),
 )

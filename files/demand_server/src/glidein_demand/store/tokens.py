@@ -36,15 +36,20 @@ class TokenError(ValueError):
 
 
 @dataclass(frozen=True)
-class Token:
-    """The owner of a secret. Kind "site" writes as the site `name` and reads all; kind "reader" reads all.
+class Caller:
+    """The sender of a request: the owner of a token, made at `created` (epoch seconds), or another kind without a name.
 
-    created: in epoch seconds.
+    kind: "site" (may write as the site `name` and read all), "reader" (may read all), "anonymous", "refused".
     """
 
     name: str
     kind: str
     created: int = field(default=0, compare=False)
+
+    @property
+    def is_known(self) -> bool:
+        """Return True if the caller may see users and Requirements."""
+        return self.kind in ("site", "reader")
 
 
 class Tokens:
@@ -104,7 +109,7 @@ class Tokens:
             found = _rows_by_name(connection)
         return [{key: row[key] for key in row if key != "digest"} for _name, row in sorted(found.items())]
 
-    def identify(self, secret: str) -> Token | None:
+    def identify(self, secret: str) -> Caller | None:
         """Return the token that has this secret, or None. Write nothing: store_uses() stores the use."""
         given = digest(secret)
         # The time of a look-up may reveal a part of the digest, but a part of a hash reveals nothing of the secret.
@@ -115,7 +120,7 @@ class Tokens:
         hour = int(self._clock()) // USED_STEP_S * USED_STEP_S
         if hour > (found.last_used or 0):
             self._uses[given] = hour
-        return Token(found.name, found.kind, found.created)
+        return Caller(found.name, found.kind, found.created)
 
     def store_uses(self) -> None:
         """Store the hours in which tokens were used since the last call."""

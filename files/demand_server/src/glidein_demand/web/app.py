@@ -48,8 +48,6 @@ def create_app(settings: Settings, clock: Callable[[], float] = time.time) -> fl
     app.after_request(add_headers)
     app.register_blueprint(routes)
     app.register_error_handler(HTTPException, http_error)
-    app.register_error_handler(MethodNotAllowed, method_not_allowed)
-    app.register_error_handler(RequestEntityTooLarge, too_large)
     app.register_error_handler(SQLAlchemyError, database_error)
     app.register_error_handler(Exception, internal_error)
     return app
@@ -86,20 +84,13 @@ def add_headers(response: flask.Response) -> flask.Response:
 
 
 def http_error(error: HTTPException) -> flask.Response:
-    """Return the error that Flask or Werkzeug raised, such as 404."""
-    return error_response(error.code or 500, error.name)
-
-
-def method_not_allowed(error: MethodNotAllowed) -> flask.Response:
-    """Return the error 405 with the methods that the path allows."""
-    response = http_error(error)
-    response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
+    """Return the error that Flask or Werkzeug raised: 405 with the path's methods, 413 with the limit, or another."""
+    too_large = isinstance(error, RequestEntityTooLarge)
+    reason = f"the request is larger than {MAX_BODY_BYTES} bytes" if too_large else error.name
+    response = error_response(error.code or 500, reason)
+    if isinstance(error, MethodNotAllowed):
+        response.headers["Allow"] = ", ".join(sorted(error.valid_methods or ()))
     return response
-
-
-def too_large(_error: RequestEntityTooLarge) -> flask.Response:
-    """Return the error 413 with the limit."""
-    return error_response(413, f"the request is larger than {MAX_BODY_BYTES} bytes")
 
 
 def database_error(error: SQLAlchemyError) -> flask.Response:

@@ -5,35 +5,15 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable
+from typing import Callable
 
-if TYPE_CHECKING:
-    from ..store.tokens import Token
+from ..store.tokens import Caller
 
-
-@dataclass(frozen=True)
-class Caller:
-    """The identity of a request's sender. `name` is the token's name, or "" without a token; `token_created` its time.
-
-    kind: "anonymous", "site" (may write as that site and read all), "reader" (may read all), "refused".
-    """
-
-    kind: str
-    name: str = ""
-    token_created: int = 0
-
-    @property
-    def is_known(self) -> bool:
-        """Return True if the caller may see users and Requirements."""
-        return self.kind in ("site", "reader")
+ANONYMOUS = Caller("", "anonymous")
+REFUSED = Caller("", "refused")
 
 
-ANONYMOUS = Caller("anonymous")
-REFUSED = Caller("refused")
-
-
-def identify(header: str | None, lookup: Callable[[str], Token | None]) -> Caller:
+def identify(header: str | None, lookup: Callable[[str], Caller | None]) -> Caller:
     """Return the caller of an Authorization header; `lookup` returns the token of a secret.
 
     An invalid token is refused instead of treated as anonymous: its sender expects to be authenticated.
@@ -41,8 +21,7 @@ def identify(header: str | None, lookup: Callable[[str], Token | None]) -> Calle
     if header is None:
         return ANONYMOUS
     secret = secret_of(header)
-    token = lookup(secret) if secret else None
-    return Caller(token.kind, token.name, token.created) if token else REFUSED
+    return (lookup(secret) if secret else None) or REFUSED
 
 
 def secret_of(header: str) -> str:

@@ -16,15 +16,14 @@ from ..result_cache import JsonResult
 from ..server import Server
 from ..store.leases import OwnedError
 from ..store.reports import FullError
+from ..store.tokens import Caller
 from . import results, rpc
-from .auth import Caller
 from .parameters import (
     GetDemand,
     GetJob,
-    GetState,
-    GetSupply,
     Lease,
     Monitoring,
+    NoParameters,
     Report,
     checked,
     truncated,
@@ -77,7 +76,7 @@ def _call(server: Server, caller: Caller, name: str, params: Any) -> Any:
         raise RpcError(rpc.INTERNAL_ERROR, "an error in the server; its log has the details") from error
 
 
-def get_state(server: Server, caller: Caller, _params: GetState) -> JsonResult:
+def get_state(server: Server, caller: Caller, _params: NoParameters) -> JsonResult:
     _require_access_of_client(server, caller, "get_state", "PyGlidein")
     return results.state(server, caller)
 
@@ -89,14 +88,14 @@ def get_demand(server: Server, caller: Caller, params: GetDemand) -> JsonResult:
     return results.demand(server, caller, None if params.sites is None else frozenset(params.sites))
 
 
-def get_supply(server: Server, caller: Caller, _params: GetSupply) -> JsonResult:
+def get_supply(server: Server, caller: Caller, _params: NoParameters) -> JsonResult:
     _require_read_access(caller, server.settings.server.reading)
     return results.supply(server, caller.is_known)
 
 
 def get_job(server: Server, caller: Caller, params: GetJob) -> dict[str, Any]:
     _require_token(caller, "get_job")
-    return results.job(server, JobName.parse(params.job, params.schedd or ""))
+    return results.job(server, JobName.parse(params.job))
 
 
 def lease(server: Server, caller: Caller, params: Lease) -> dict[str, Any]:
@@ -144,14 +143,14 @@ def monitoring(server: Server, caller: Caller, params: Monitoring) -> str:
 def _use_site(server: Server, caller: Caller, deployment: str | None, seconds: int) -> None:
     """Register the deployment as the user of the caller's site, if the caller names a deployment."""
     if deployment is not None:
-        server.site_owners.use(caller.name, deployment, seconds, caller.token_created)
+        server.site_owners.use(caller.name, deployment, seconds, caller.created)
 
 
 METHODS: dict[str, tuple[type[msgspec.Struct], Callable[[Server, Caller, Any], Any]]] = {
-    "get_state": (GetState, get_state),
+    "get_state": (NoParameters, get_state),
     "monitoring": (Monitoring, monitoring),
     "get_demand": (GetDemand, get_demand),
-    "get_supply": (GetSupply, get_supply),
+    "get_supply": (NoParameters, get_supply),
     "get_job": (GetJob, get_job),
     "lease": (Lease, lease),
     "report": (Report, report),

@@ -96,9 +96,6 @@ class _ServerMetrics(Collector):
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    def describe(self) -> Iterable[Metric]:
-        return ()
-
     def collect(self) -> Iterator[Metric]:
         server, now = self._server, self._server.clock()
         snapshot, reports = server.pool_state.snapshot(), server.reports.reports()

@@ -142,8 +142,8 @@ class Unserved(Struct):
         self.reason = truncated(self.reason, MAX_REASON_CHARS)
 
 
-class GetState(Struct, forbid_unknown_fields=True):
-    """The parameters of get_state: none."""
+class NoParameters(Struct, forbid_unknown_fields=True):
+    """The parameters of get_state and get_supply."""
 
 
 class GetDemand(Struct, forbid_unknown_fields=True):
@@ -153,15 +153,10 @@ class GetDemand(Struct, forbid_unknown_fields=True):
     attributes: Optional[Annotated[list[Attribute], Meta(max_length=MAX_NAMES_OF_CALLER)]] = None
 
 
-class GetSupply(Struct, forbid_unknown_fields=True):
-    """The parameters of get_supply: none."""
-
-
 class GetJob(Struct, forbid_unknown_fields=True):
     """The parameters of get_job; see JobName.parse."""
 
     job: str
-    schedd: Optional[str] = None
 
 
 class Lease(Struct, forbid_unknown_fields=True):
@@ -238,7 +233,7 @@ class Monitoring(Metrics, forbid_unknown_fields=True):
 Parameters = TypeVar("Parameters", bound=Struct)
 
 # msgspec (0.20) prepares a Struct at its first use. If another thread uses it meanwhile, the process crashes.
-for _method in (GetState, GetDemand, GetSupply, GetJob, Lease, Report, Monitoring):
+for _method in (NoParameters, GetDemand, GetJob, Lease, Report, Monitoring):
     msgspec.json.Decoder(_method)
 
 

@@ -17,8 +17,8 @@ from ..pool.demand import pyglidein_state
 from ..pool.job_lookup import JobName, LookupFailedError
 from ..pool.supply import supply_result
 from ..server import Server
+from ..store.tokens import Caller
 from . import charts, job_status
-from .auth import Caller
 from .usage import page_data
 
 HISTORY_SECONDS = 3600
