@@ -59,9 +59,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.re
     unserved_jobs,
 )
 
-# The most rounds of _assign_jobs. Two or three are usual. In a pool where two groups take each other's place in each
-# round, they would not end.
-MOST_ROUNDS = 10
+# The most rounds of _assign_jobs. Two or three are usual. Some pools need one for each glidein; where two groups take
+# each other's place in each round, they would not end.
+MOST_ROUNDS = 100
 
 
 class PlanItem(NamedTuple):

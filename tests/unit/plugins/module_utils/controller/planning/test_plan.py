@@ -657,3 +657,20 @@ def test_while_the_server_is_paused_only_running_glideins_are_planned():
 def test_an_answer_that_cannot_be_read_is_an_error_that_names_the_place(changes, words):
     with pytest.raises(InputError, match=re.escape(words)):
         make_plan(dict(demand(group()), **changes), dict(supply(), **changes), [planned_site()], NOW, 900)
+
+
+def test_a_plan_with_one_round_for_each_glidein_is_followed_by_the_same_plan():
+    # In each round, a job of 2 cores takes the place of the job that only b has the disk for.
+    one = site(
+        {
+            "a": entry(shapes={"core": shape(cpus=2, memory_mb=501, disk_mb=100)}),
+            "b": entry(shapes={"core": shape(cpus=2, memory_mb=500, disk_mb=101)}),
+        }
+    )
+    groups = [
+        group("small", 1, cpus=1, memory_mb=1, disk_mb=101),
+        group("wide", 20, cpus=2, memory_mb=1, disk_mb=1),
+    ]
+    first = presents(planned(groups, [planned_site(one, queue({("a", "core"): {}, ("b", "core"): {}}))]))
+    after = {key[1:]: {"queued": number} for key, number in first.items()}
+    assert presents(planned(groups, [planned_site(one, queue(after))])) == first
