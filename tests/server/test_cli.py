@@ -114,9 +114,10 @@ def test_the_list_has_no_secret_and_fits_a_terminal(run, database):
     assert set(rows[0]) == {"name", "kind", "origin", "created", "last_used"}
     assert not any(secret in out + json.dumps(rows) for secret in secrets)
     row = {"name": "N" * 64, "kind": "reader", "origin": "command", "created": NOW}
-    table = cli.token_table([{**row, "last_used": used} for used in (None, 86400)])
-    assert max(map(len, table.splitlines())) <= 105
-    assert [line.split("  ")[-1].strip() for line in table.splitlines()[1:]] == ["never", "1970-01-02"]
+    ago_s = {"never": None, "0 d": -60, "2 d": 2 * 86400, "999 d": 999 * 86400, "2 y": 1000 * 86400}
+    table = cli.token_table([{**row, "last_used": ago and NOW - ago} for ago in ago_s.values()], NOW)
+    assert max(map(len, table.splitlines())) <= 100
+    assert [line.split("  ")[-1].strip() for line in table.splitlines()[1:]] == list(ago_s)
 
 
 def test_tokens_of_the_role_come_from_stdin(run, database):
@@ -201,10 +202,10 @@ def settings_in(folder, extra=""):
     return path
 
 
-def answer(*words, command=COMMAND, **options):
+def answer(*words, command=None, **options):
     """Run a command; return (exit status, stdout, stderr)."""
     done = subprocess.run(
-        [*command, *map(str, words)], capture_output=True, text=True, timeout=120, check=False, **options
+        [*(command or COMMAND), *map(str, words)], capture_output=True, text=True, timeout=120, check=False, **options
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -151,7 +151,7 @@ def _token_revoke(arguments: argparse.Namespace, database: Database) -> None:
 
 def _token_list(arguments: argparse.Namespace, database: Database) -> None:
     rows = Tokens(database).rows()
-    print(json.dumps(rows, indent=2) if arguments.json else token_table(rows))
+    print(json.dumps(rows, indent=2) if arguments.json else token_table(rows, time.time()))
 
 
 def _token_sync(arguments: argparse.Namespace, database: Database) -> None:
@@ -178,18 +178,22 @@ def parse_sites(text: bytes, value: str = "token") -> dict[str, Any]:
     return found
 
 
-def token_table(rows: Sequence[dict[str, Any]]) -> str:
-    """Return rows of Tokens.rows() as a table, at most 105 columns wide."""
+def token_table(rows: Sequence[dict[str, Any]], now: float) -> str:
+    """Return rows of Tokens.rows() as a table, at most 100 columns wide."""
     cells = [("NAME", "KIND", "ORIGIN", "CREATED", "USED")]
     for row in rows:
-        created, used = (_date(row[name]) for name in ("created", "last_used"))
-        cells.append((row["name"], row["kind"], row["origin"], created, used))
+        created = time.strftime("%Y-%m-%d", time.gmtime(row["created"]))
+        cells.append((row["name"], row["kind"], row["origin"], created, _used(row["last_used"], now)))
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     return "\n".join("  ".join(text.ljust(width) for text, width in zip(line, widths)).rstrip() for line in cells)
 
 
-def _date(epoch: int | None) -> str:
-    return "never" if epoch is None else time.strftime("%Y-%m-%d", time.gmtime(epoch))
+def _used(last_used: int | None, now: float) -> str:
+    """Return how long ago a token was used, in at most five characters."""
+    if last_used is None:
+        return "never"
+    days = max(int(now - last_used), 0) // 86400
+    return f"{days} d" if days < 1000 else f"{days // 365} y"
 
 
 def _file_of(url: str) -> Path | None:
