@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Author of all modules, and their support of check mode and diff mode."""
 
-_TEXT = """
+
+class ModuleDocFragment:
+    DOCUMENTATION = r"""
 author:
   - the glidein.ops authors (@glidein-ops)
 attributes:
@@ -12,12 +14,30 @@ attributes:
     support: full
   diff_mode:
     description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
-    support: {}
+    support: none
 """
 
+    DIFF = r"""
+author:
+  - the glidein.ops authors (@glidein-ops)
+attributes:
+  check_mode:
+    description: Can run in check mode and return changed status prediction without modifying target.
+    support: full
+  diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
+    support: full
+"""
 
-class ModuleDocFragment:
-    DOCUMENTATION = _TEXT.format("none")
-    DIFF = _TEXT.format("full")
     # Modules that only read.
-    INFO = _TEXT.format("N/A")
+    INFO = r"""
+author:
+  - the glidein.ops authors (@glidein-ops)
+attributes:
+  check_mode:
+    description: Can run in check mode and return changed status prediction without modifying target.
+    support: full
+  diff_mode:
+    description: Will return details on what has changed (or possibly needs changing in check_mode), when in diff mode.
+    support: N/A
+"""
