@@ -7,7 +7,6 @@ import abc
 import collections
 import contextlib
 import glob
-import json
 import re
 import shlex
 import signal
@@ -54,17 +53,6 @@ _ENDED_BY_SIGNAL = range(128 + signal.SIGHUP, 128 + signal.SIGTERM + 1)
 
 # Characters of the end of truncated output that the error quotes.
 _CUT_CHARS = 80
-
-# Messages on standard error of a command that did not get the answer.
-_FAILURE = re.compile(
-    r"error|fail|cannot|can't|could not|unable|refused|denied|unauthori[sz]ed|permission|no such|invalid|unreachable"
-    r"|not (?:found|respond)|tim(?:ed|e)[ -]?out|is down|connection (?:closed|lost|reset)",
-    re.I,
-)
-
-# A line that begins with a JSON document. Values of users may contain control characters without escapes.
-_JSON = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
-DECODER = json.JSONDecoder(strict=False)
 
 
 def by_word(table):
@@ -403,34 +391,6 @@ class Scheduler(abc.ABC):
 def unknown_state(state):
     """Return the reason of a job whose state is unknown."""
     return f"state {state} is unknown"
-
-
-def printed_nothing(rc, stdout, stderr):
-    """Return whether a command succeeded without output, and standard error has no failure.
-
-    Other text instead of records is no empty queue: its cause is unknown, and glideins might be submitted without end.
-    """
-    return rc == 0 and not stdout.strip() and not _FAILURE.search(stderr)
-
-
-def find_json(text, is_document):
-    """Return the only JSON value that begins a line and for which is_document is true. Raises ValueError."""
-    found, position = [], 0
-    while True:
-        match = _JSON.search(text, position)
-        if not match:
-            break
-        position = match.end() + 1
-        try:
-            value, end = DECODER.raw_decode(text, match.end())
-        except (ValueError, RecursionError):
-            continue
-        if is_document(value):
-            found.append(value)
-            position = end
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} documents")
-    return found[0]
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
-from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_iso
+from ansible_collections.glidein.ops.plugins.module_utils.batch.output import epoch_of_iso
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, InputError, OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid, missing, text
 

@@ -19,11 +19,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     Job,
     RequestOption,
     Scheduler,
-    find_json,
-    printed_nothing,
     unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
+from ansible_collections.glidein.ops.plugins.module_utils.batch.output import find_json, printed_nothing
 from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import choice, invalid, text
 

@@ -14,11 +14,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     RequestOption,
     Scheduler,
     by_word,
-    find_json,
     unknown_state,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
-from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_words
+from ansible_collections.glidein.ops.plugins.module_utils.batch.output import epoch_of_words, find_json
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandError,
     CommandTimeoutError,
