@@ -44,6 +44,7 @@ logs:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import LateOutput
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import failing
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.glidein_logs import (
     check_job_id,
@@ -79,10 +80,11 @@ def read_submission(params):
         is_registered, end = read_log(text)
         logs.append({"path": path, "text": tail(text, LOG_LINES), "registered": is_registered})
         endings += [end] if end and end not in endings else []
-    in_pool = queue.scheduler.registered(queue.site["site"], params["job_id"]) if jobs else None
+    asks_pool = jobs and isinstance(queue.scheduler, LateOutput)
+    in_pool = queue.scheduler.registered(queue.site["site"], params["job_id"]) if asks_pool else 0
     return {
         "in_queue": len(jobs),
-        "registered": max(sum(1 for log in logs if log["registered"]), in_pool or 0),
+        "registered": max(sum(1 for log in logs if log["registered"]), in_pool),
         "msg": states(jobs, endings),
         "logs": logs,
     }

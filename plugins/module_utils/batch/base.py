@@ -7,7 +7,6 @@ import abc
 import collections
 import contextlib
 import glob
-import json
 import re
 import shlex
 import signal
@@ -42,10 +41,6 @@ Job.__new__.__defaults__ = (None, False)  # of started and never_starts (Python 
 # type: the Type of its values: words of this batch system, or names of the site's own resources.
 RequestOption = collections.namedtuple("RequestOption", ["default", "type"])
 
-# How HTCondor's blahp, by which a gateway submits, makes requests of this batch system. name: NAME of `batch NAME`;
-# requests: the parts of an entry that blahp requests from the job's attributes; options: those of blahp_options.
-Blahp = collections.namedtuple("Blahp", ["name", "requests", "options"])
-
 # The first word of a directive.
 _OPTION = re.compile(r"^--?[A-Za-z]")
 
@@ -59,17 +54,6 @@ _ENDED_BY_SIGNAL = range(128 + signal.SIGHUP, 128 + signal.SIGTERM + 1)
 # Characters of the end of truncated output that the error quotes.
 _CUT_CHARS = 80
 
-# Messages on standard error of a command that did not get the answer.
-_FAILURE = re.compile(
-    r"error|fail|cannot|can't|could not|unable|refused|denied|unauthori[sz]ed|permission|no such|invalid|unreachable"
-    r"|not (?:found|respond)|tim(?:ed|e)[ -]?out|is down|connection (?:closed|lost|reset)",
-    re.I,
-)
-
-# A line that begins with a JSON document. Values of users may contain control characters without escapes.
-_JSON = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
-DECODER = json.JSONDecoder(strict=False)
-
 
 def by_word(table):
     """Return {word: value} of {value: words}, a short form of tables of states and of refused options."""
@@ -79,7 +63,8 @@ def by_word(table):
 class Scheduler(abc.ABC):
     """The interface of a batch system. Subclasses consist of constants and small overrides.
 
-    Methods ending in _argv and the parse_ methods are pure. submit, jobs and cancel run commands.
+    Methods ending in _argv and the parse_ methods are pure. submit, jobs and cancel run commands. What only some batch
+    systems have is in capabilities.py.
     """
 
     name = ""
@@ -107,8 +92,6 @@ class Scheduler(abc.ABC):
     script_on_stdin = False
     # Whether the cancelling command can be restricted to jobs that have not started.
     cancels_only_queued = False
-    # The smallest number of tasks of an array job.
-    smallest_array = 1
     # Each batch system has the next three patterns, or overrides parse_submission or had_ended.
     # Pattern of the line with the submission's id, group 1, in the output of the submitting command.
     submitted_pattern = None
@@ -119,8 +102,6 @@ class Scheduler(abc.ABC):
     # had ended before. The command processes the other ids.
     cancel_pattern = None
     ended_pattern = None
-    # Pattern of the submitting command's error for an array with too many tasks, or a user with too many jobs.
-    too_many_pattern = None
     # Key of an entry's `resources` -> RequestOption.
     resources = {}
     # Seconds between the batch system's notice to a job and its kill, as installed. glidein_scheduler_options.grace
@@ -133,7 +114,6 @@ class Scheduler(abc.ABC):
     # If the batch system cannot name the output file: the part of its name with which the script redirects its output,
     # as shell text within double quotes. None if an option names the file.
     script_output = None
-    blahp = None  # Blahp
     # Pattern that is in each record of a job of this collection, and in no other.
     own_record = BATCH_JOB
     # The last lines of the script, which call glidein.sh.
@@ -240,27 +220,6 @@ class Scheduler(abc.ABC):
         """
         return
 
-    def blahp_options(self, entry, shape, job_name):
-        """Return the options, without directive_prefix, of a batch script that a gateway's blahp writes.
-
-        They are those of the parts in `options` of `blahp`. blahp itself writes those of the parts in `requests`.
-        """
-        return list(entry["directives"])
-
-    # -- credentials of the commands -----------------------------------------------------------------------------
-
-    def access(self, walltime_s):
-        """Return the state of the credentials with which the commands reach the batch system.
-
-        walltime_s: the longest walltime of the entries. Returns {"due": whether `renew` has something to renew,
-        "valid": whether the credentials are valid now, or `renew` may make them valid, "problems": [text]}.
-        """
-        return {"due": False, "valid": True, "problems": []}
-
-    def renew(self):
-        """Renew the credentials that are due. Return a warning, or None. Raises GlideinError if they are invalid."""
-        return
-
     # -- submitting --------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
@@ -313,18 +272,6 @@ class Scheduler(abc.ABC):
                 raise OutcomeUnknownError(error) from error
             raise
 
-    def largest_array(self):
-        """Return the largest number of tasks of one array job, None if it is unknown. Raises CommandTimeoutError."""
-        return
-
-    def refused_for_number(self, error):
-        """Return whether a submission (GlideinError) was refused because of its number of glideins."""
-        return (
-            self.too_many_pattern is not None
-            and isinstance(error, CommandError)
-            and bool(self.too_many_pattern.search(error.stdout + error.stderr))
-        )
-
     def log_pattern(self, submission):
         """Return the pattern (see glob) of the names of the output files of a submission's glideins."""
         return f"*.{glob.escape(submission)}.*.out"
@@ -338,13 +285,6 @@ class Scheduler(abc.ABC):
     @abc.abstractmethod
     def parse_list(self, stdout, user):
         """Return the jobs of `user` as a list of Job, in any order. Raises OutputError."""
-
-    def registered(self, site, submission):
-        """Return the number of a submission's glideins that the pool has; None if their output shows that earlier.
-
-        site: name. Raises CommandError.
-        """
-        return
 
     def means_no_jobs(self, rc, stdout, stderr):
         """Return whether the output of a listing command that has ended means that the queue is empty.
@@ -453,34 +393,6 @@ def unknown_state(state):
     return f"state {state} is unknown"
 
 
-def printed_nothing(rc, stdout, stderr):
-    """Return whether a command succeeded without output, and standard error has no failure.
-
-    Other text instead of records is no empty queue: its cause is unknown, and glideins might be submitted without end.
-    """
-    return rc == 0 and not stdout.strip() and not _FAILURE.search(stderr)
-
-
-def find_json(text, is_document):
-    """Return the only JSON value that begins a line and for which is_document is true. Raises ValueError."""
-    found, position = [], 0
-    while True:
-        match = _JSON.search(text, position)
-        if not match:
-            break
-        position = match.end() + 1
-        try:
-            value, end = DECODER.raw_decode(text, match.end())
-        except (ValueError, RecursionError):
-            continue
-        if is_document(value):
-            found.append(value)
-            position = end
-    if len(found) != 1:
-        raise ValueError(f"{len(found)} documents")
-    return found[0]
-
-
 @contextlib.contextmanager
 def _quoting(stderr):
     """Add standard error to an OutputError of the block."""
@@ -490,14 +402,3 @@ def _quoting(stderr):
         if not stderr.strip():
             raise
         raise OutputError(f"{error} Standard error: {excerpt(stderr)!r}.") from error
-
-
-def array_sizes(count, largest, smallest=1):
-    """Return the submissions of exactly `count` glideins: the number of tasks of each array job, None for a plain job.
-
-    largest: the largest number of tasks of one array job (1: no arrays, None: any number); smallest: the smallest.
-    """
-    step = largest or max(count, 1)
-    sizes = [min(step, count - begun) for begun in range(0, count, step)]
-    split = [[None] * size if largest == 1 or size < smallest else [size] for size in sizes]
-    return [tasks for some in split for tasks in some]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The batch systems of a login node, found by their commands."""
+"""The batch systems of clusters: the commands by which a login node has them, and the code that reads their facts."""
 
 import os
 import re
@@ -9,18 +9,27 @@ import shutil
 import stat
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader
+from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as gridengine
+from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
+from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
+from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
+from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts as slurm
+from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 
-# Batch system, or a pair of those that have the same commands -> commands that must exist. The first one found is the
-# site's. HTCondor is last: its commands may exist only to submit to another pool. bqueues: Slurm has a bsub, too.
-_COMMANDS = (
-    ("slurm", ("sbatch", "squeue")),
-    ("qconf", ("qsub", "qconf")),
-    ("qstat", ("qsub", "qstat")),
-    ("lsf", ("bsub", "bqueues")),
-    ("htcondor", ("condor_submit", "condor_q")),
+# (commands that must exist, {a batch system that has them: its facts.py}). The first one found is the site's. HTCondor
+# is last: its commands may exist only to submit to another pool. bqueues: Slurm has a bsub, too.
+# facts.py has read(reader, user), which returns the facts with the keys of no_facts. reader: its gaps name what could
+# not be read; user: whose accounts count.
+_DETECTED = (
+    (("sbatch", "squeue"), {"slurm": slurm}),
+    (("qsub", "qconf"), {"sge": gridengine, "uge": gridengine}),
+    (("qsub", "qstat"), {"pbspro": pbspro, "torque": torque}),
+    (("bsub", "bqueues"), {"lsf": lsf}),
+    (("condor_submit", "condor_q"), {"htcondor": htcondor}),
 )
+READERS = {name: reader for unused, readers in _DETECTED for name, reader in readers.items()}
 
 # A line of `qconf -help`: SGE 8.1.9, GE 6.2u5, OGS/GE 2011.11p1; UGE 8.6.0, AGE 2023.1.1.
 _GRID_ENGINE = re.compile(
@@ -43,7 +52,7 @@ def find_schedulers(environment, commands, timeout_s):
     """
     reader = Reader(environment, {}, timeout_s, _COMMAND_TIMEOUT_S)
     found, missing = [], {}
-    for name, needed in _COMMANDS:
+    for needed, names in _DETECTED:
         absent = [command for command in needed if not _exists(command, environment, commands)]
         missing.update(dict.fromkeys(absent))
         if absent:
@@ -51,9 +60,10 @@ def find_schedulers(environment, commands, timeout_s):
                 present = next(command for command in needed if command not in absent)
                 reader.gaps.append(_gap(absent[0], f"found in no directory of PATH, although {present} is there"))
             continue
-        if name == "qconf":
+        name = next(iter(names))
+        if "qconf" in needed:
             name = _version(reader, ["qconf", "-help"], commands, _grid_engine)
-        elif name == "qstat":
+        elif "qstat" in needed:
             is_grid_engine = bool(set(found) & {"sge", "uge"})
             name = None if is_grid_engine else _version(reader, ["qstat", "--version"], commands, _pbs)
         if name:
@@ -61,7 +71,7 @@ def find_schedulers(environment, commands, timeout_s):
     refused = [gap for gap in (_refused(command, environment) for command in missing) if gap]
     if found or refused:
         return found, refused
-    names = ", ".join(dict.fromkeys(needed[0] for unused, needed in _COMMANDS))
+    names = ", ".join(dict.fromkeys(needed[0] for needed, unused in _DETECTED))
     return [], reader.gaps or [_gap(names, "found in no directory of PATH")]
 
 

@@ -7,7 +7,7 @@ import collections
 import os
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.batch.base import array_sizes
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Credentials
 from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.common.condor_settings import check_condor_config
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import (
@@ -191,7 +191,7 @@ class QueueUpdate:
     def _renew(self):
         """Renew the credentials of the batch system's commands; return whether they are valid."""
         try:
-            warning = self.queue.scheduler.renew()
+            warning = self.queue.scheduler.renew() if isinstance(self.queue.scheduler, Credentials) else None
         except GlideinError as error:
             self._failed(None, None, error)
             return False
@@ -234,11 +234,10 @@ class QueueUpdate:
         Raises OSError, CommandTimeoutError.
         """
         scheduler = self.queue.scheduler
+        has_arrays = isinstance(scheduler, Arrays)
         largest = self.queue.site["entries"][decision.entry]["array"]
-        ceiling = scheduler.largest_array() if decision.submit > 1 else None
-        largest = min((most for most in (largest, ceiling) if most), default=None)
         left, refused = decision.submit, None
-        sizes = collections.deque(array_sizes(left, largest, scheduler.smallest_array))
+        sizes = collections.deque(scheduler.array_sizes(left, largest) if has_arrays else [None] * left)
         while sizes:
             tasks = sizes.popleft()
             error = self._submit_one(decision, path, tasks, record)
@@ -246,10 +245,10 @@ class QueueUpdate:
                 left -= tasks or 1
             elif tasks and tasks > 1 and scheduler.refused_for_number(error):
                 largest, refused = tasks // 2, tasks
-                sizes = collections.deque(array_sizes(left, largest, scheduler.smallest_array))
+                sizes = collections.deque(scheduler.array_sizes(left, largest))
             else:
                 more = _TOO_MANY.format(decision.submit - left, decision.submit)
-                for_number = scheduler.refused_for_number(error)
+                for_number = has_arrays and scheduler.refused_for_number(error)
                 self._failed(decision.entry, decision.shape, error, more if for_number else "")
                 return
         if refused:

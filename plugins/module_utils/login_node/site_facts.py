@@ -8,14 +8,8 @@ import shutil
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import SCHEDULERS, scheduler_class
-from ansible_collections.glidein.ops.plugins.module_utils.batch.detection import find_schedulers
+from ansible_collections.glidein.ops.plugins.module_utils.batch.detection import READERS, find_schedulers
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import Reader, no_facts
-from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine import facts as gridengine
-from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor import facts as htcondor
-from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf import facts as lsf
-from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro import facts as pbspro
-from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm import facts as slurm
-from ansible_collections.glidein.ops.plugins.module_utils.batch.torque import facts as torque
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import clean_environment
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
@@ -26,18 +20,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.login_node.environment
     read_mounts,
     responsive_path,
 )
-
-# glidein_scheduler -> facts.py of the batch system. This has read(reader, user), which returns the facts with the keys
-# of no_facts. reader: its gaps name what could not be read; user: whose accounts count.
-READERS = {
-    "slurm": slurm,
-    "pbspro": pbspro,
-    "torque": torque,
-    "sge": gridengine,
-    "uge": gridengine,
-    "lsf": lsf,
-    "htcondor": htcondor,
-}
 
 # The part of the time in which PATH is checked and batch systems are looked for, each.
 _SEARCH_SHARE = 0.2

@@ -10,6 +10,7 @@ import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import NO_CREDENTIALS, Credentials
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.common.names import is_job_name, job_name
 from ansible_collections.glidein.ops.plugins.module_utils.common.shapes import by_size
@@ -110,7 +111,7 @@ class SiteQueue:
         usage = version_usage(records, self.directory.current(), counted.all() + counted.others)
         end = credential_expires(self.directory.credential)
         result = queue_result(self.site, counted, self.user, time.time(), usage, end)
-        access = self.scheduler.access(self.longest_s)
+        access = self.scheduler.access(self.longest_s) if isinstance(self.scheduler, Credentials) else NO_CREDENTIALS
         return counted, dict(result, drains=drains, access=access, htcondor=self.directory.htcondor_builds())
 
 

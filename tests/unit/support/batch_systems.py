@@ -5,7 +5,9 @@
 
 import shlex
 
+from ansible_collections.glidein.ops.plugins.module_utils import batch
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
+from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.commands import Slurm
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import Runner
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.job_script import batch_files
@@ -41,6 +43,11 @@ def answering(kind, *answers, **options):
     made = make_scheduler(kind, options, environ={})
     made.runner = Answering(*answers)
     return made
+
+
+def slurm_with(monkeypatch, capability, **methods):
+    """Replace Slurm by one that also has a class of capabilities.py, with these methods."""
+    monkeypatch.setattr(batch, "scheduler_class", lambda _name: type("SlurmWithMore", (capability, Slurm), methods))
 
 
 def printing(kind, stdout="", stderr="", rc=0):

@@ -19,14 +19,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     QUEUED,
     RUNNING,
     SICK,
-    Blahp,
     Job,
     RequestOption,
     Scheduler,
     by_word,
     unknown_state,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_iso
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
+from ansible_collections.glidein.ops.plugins.module_utils.batch.output import epoch_of_iso
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, InputError, OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid, missing, text
 
@@ -71,7 +71,7 @@ _OTHER_JOBS = re.compile(r"<(JB_jid_[a-z_]+)>.*?</\1>", re.DOTALL)
 _OVERRIDDEN = ("-u", "-s")
 
 
-class GridEngine(Scheduler):
+class GridEngine(Arrays, Blahp, Scheduler):
     """Grid Engine through qsub, qstat and qdel; one array job for any number of glideins."""
 
     name = "sge"
@@ -109,7 +109,7 @@ class GridEngine(Scheduler):
         "parallel_environment": RequestOption("none", _PE),
     }
     grace_s = 60  # `notify` of the queue
-    blahp = Blahp(
+    blahp = BlahpRequests(
         "sge",
         ("queue",),
         ("account", "constraint", "cores", "memory", "disk", "gpus", "gpu_type", "whole_node", "parallel_environment",

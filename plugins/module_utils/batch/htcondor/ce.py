@@ -13,6 +13,7 @@ import re
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, SICK
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import NO_CREDENTIALS, Credentials
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.commands import SANDBOX_MB
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.grid_universe import GridUniverse
 from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import write_atomically
@@ -75,7 +76,7 @@ def _address(value):
     return value if match.group(2) else f"{value}:{_PORT}"
 
 
-class HTCondorCE(GridUniverse):
+class HTCondorCE(Credentials, GridUniverse):
     """An HTCondor-CE through the access point's condor_submit, condor_q and condor_rm."""
 
     name = "htcondor_ce"
@@ -168,7 +169,7 @@ class HTCondorCE(GridUniverse):
 
     def access(self, walltime_s):
         if not self.token:
-            return super().access(walltime_s)
+            return NO_CREDENTIALS
         now_s = time.time()
         if self.token.is_due(now_s):
             return {"due": True, "valid": True, "problems": []}

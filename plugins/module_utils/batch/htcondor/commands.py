@@ -16,14 +16,13 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     QUEUED,
     RUNNING,
     SICK,
-    Blahp,
     Job,
     RequestOption,
     Scheduler,
-    find_json,
-    printed_nothing,
     unknown_state,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
+from ansible_collections.glidein.ops.plugins.module_utils.batch.output import find_json, printed_nothing
 from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import choice, invalid, text
 
@@ -103,10 +102,9 @@ _OWN_ATTRIBUTES = (
 # fmt: on
 
 
-class HTCondor(Scheduler):
-    """HTCondor through condor_submit, condor_q and condor_rm; one cluster of jobs for any number of glideins."""
+class ScheddJobs(Arrays, Scheduler):
+    """Jobs of a schedd through condor_submit, condor_q and condor_rm; one cluster for any number of glideins."""
 
-    name = "htcondor"
     commands = {"condor_submit": ["condor_submit"], "condor_q": ["condor_q"], "condor_rm": ["condor_rm"]}
     submit_command = "condor_submit"
     remove_command = "condor_rm"
@@ -123,12 +121,6 @@ class HTCondor(Scheduler):
     # condor_submit would read a path with = as an assignment.
     script_on_stdin = True
     cancels_only_queued = True
-    resources = {
-        "memory": RequestOption("request_memory", choice("request_memory", "none")),
-        "disk": RequestOption("request_disk", choice("request_disk", "none")),
-        "gpu_type": RequestOption("DeviceName", _GPU_TYPE),
-        "whole_node": RequestOption("all_cores", choice("all_cores", "none")),
-    }
     submitted_pattern = re.compile(r"^(\d+)\.\d+ - \1\.\d+\Z")
     # The schedd received the whole transaction. Whether it committed it is unknown.
     answer_lost_pattern = re.compile(
@@ -141,23 +133,11 @@ class HTCondor(Scheduler):
     # The same line is printed if no job matched and if the constraint is invalid, then after another line.
     cancel_pattern = re.compile(r"^(?:Couldn't |ERROR|condor_rm: |[A-Za-z]+:[:0-9])")
     ended_pattern = re.compile(r"^Couldn't find/remove all jobs matching constraint \(")
-    # blahp's script for HTCondor takes the queue as the name of a schedd.
-    blahp = Blahp("condor", ("memory", "cores", "gpus"), ())
-    grace_s = 120  # JobMaxVacateTime, which the description sets; a machine's MachineMaxVacateTime (600) may be less
     batch_id = "$GLIDEIN_OUTER_JOB"
     # Whether the schedd writes a job's output while the job runs.
     streams_output = True
     # Whether the jobs go to a schedd, which copies the script when the job is submitted.
     has_schedd = True
-    # The transferred files are in the job's sandbox; no other file of this host is available. (TMPDIR, the default
-    # place of the scratch directory, is the sandbox, too.)
-    shell_settings = {
-        "GLIDEIN_HOME": '"$_CONDOR_SCRATCH_DIR"',
-        "GLIDEIN_CREDENTIAL": '"$_CONDOR_SCRATCH_DIR/credential"',
-        "GLIDEIN_LOG_DIR": "'-'",
-        "GLIDEIN_LOG_S3": '"$_CONDOR_SCRATCH_DIR/log_s3"',
-        "GLIDEIN_GRANTED": "'machine_ad'",
-    }
 
     @classmethod
     def check_directives(cls, entry):
@@ -187,28 +167,6 @@ class HTCondor(Scheduler):
 
     def directives(self, entry, shape, job_name, log_dir):
         return []  # HTCondor reads no options in a script: they are in the description
-
-    def description(self, entry, shape, job_name, payload, script):
-        lines = []
-        if entry["queue"]:
-            lines.append(f'+BatchQueue = "{entry["queue"]}"')
-        if entry["account"]:
-            lines.append(f"accounting_group = {entry['account']}")
-        lines += ["", "# The schedd copies the script now; the other files are fetched when the job starts."]
-        lines += self._file_commands(job_name, payload, script)
-        lines += ["", "# What it needs"]
-        lines += self._requests(entry, shape)
-        lines += [
-            f"requirements = {' && '.join(self._requirements(entry, shape))}",
-            f"allowed_execute_duration = {entry['walltime_s']}",
-            "",
-            "# A notice and time to act on it; never started twice, and none that had its time is kept.",
-            "kill_sig = SIGTERM",
-            f"job_max_vacate_time = {self.options['grace']}",
-            "want_graceful_removal = true",
-            f"periodic_remove = {_STARTED_ONCE} && (JobStatus == {_IDLE} || (JobStatus == {_HELD} && {_RAN_TOO_LONG}))",
-        ]
-        return self.description_text(entry, job_name, ["universe = vanilla"], lines)
 
     def description_text(self, entry, job_name, universe, lines):
         """Return a submit description with the commands that all have. universe, lines: the others."""
@@ -263,34 +221,6 @@ class HTCondor(Scheduler):
     def encrypted(self, secrets):
         """Return the names of the files that are transferred with encryption. secrets: paths of input files."""
         return secrets
-
-    def _requests(self, entry, shape):
-        """Return the request_... lines: cores, MiB, KiB, GPUs."""
-        cpus = shape["cpus"]
-        if shape["whole_node"] and self.requested_as(entry, "whole_node") == "all_cores":
-            # Evaluated against each machine: all its cores, which only a machine without other jobs can provide.
-            cpus = f"ifThenElse((TARGET.TotalCpus ?: 0) > {cpus}, int(TARGET.TotalCpus), {cpus})"
-        lines = [f"request_cpus = {cpus}"]
-        if self.requested_as(entry, "memory") != "none":
-            lines.append(f"request_memory = {shape['memory_mb']}")
-        if self.requested_as(entry, "disk") != "none":
-            lines.append(f"request_disk = {(shape['disk_mb'] + SANDBOX_MB) * 1024}")
-        if shape["gpus"]:
-            lines.append(f"request_gpus = {shape['gpus']}")
-            if shape["gpu_type"] and self.requested_as(entry, "gpu_type") == "DeviceName":
-                lines.append(f'require_gpus = regexp({classad_literal(_pattern(shape["gpu_type"]))}, DeviceName, "i")')
-        return lines
-
-    def _requirements(self, entry, shape):
-        """Return the expressions that must all be true for a machine."""
-        wanted = [_NEVER_STARTED]
-        if entry["constraint"]:
-            wanted.append(f"({entry['constraint']})")
-        wanted += [f"({more})" for more in map(_requirements_of, entry["directives"]) if more is not None]
-        attribute = self.requested_as(entry, "gpu_type")
-        if shape["gpu_type"] and attribute not in ("DeviceName", "none"):
-            wanted.append(f"TARGET.{attribute} == {classad_literal(shape['gpu_type'])}")
-        return wanted
 
     def submit_argv(self, path, job_name, tasks):
         # -queue consumes all arguments after it.
@@ -368,6 +298,80 @@ class HTCondor(Scheduler):
             f'member(strcat(ClusterId, ".", ProcId), {{{", ".join(map(classad_literal, ids))}}})'
         )
         return self.argv["condor_rm"] + ["-constraint", constraint]
+
+
+class HTCondor(Blahp, ScheddJobs):
+    """HTCondor, whose schedd is that of the site."""
+
+    name = "htcondor"
+    resources = {
+        "memory": RequestOption("request_memory", choice("request_memory", "none")),
+        "disk": RequestOption("request_disk", choice("request_disk", "none")),
+        "gpu_type": RequestOption("DeviceName", _GPU_TYPE),
+        "whole_node": RequestOption("all_cores", choice("all_cores", "none")),
+    }
+    # blahp's script for HTCondor takes the queue as the name of a schedd.
+    blahp = BlahpRequests("condor", ("memory", "cores", "gpus"), ())
+    grace_s = 120  # JobMaxVacateTime, which the description sets; a machine's MachineMaxVacateTime (600) may be less
+    # The transferred files are in the job's sandbox; no other file of this host is available. (TMPDIR, the default
+    # place of the scratch directory, is the sandbox, too.)
+    shell_settings = {
+        "GLIDEIN_HOME": '"$_CONDOR_SCRATCH_DIR"',
+        "GLIDEIN_CREDENTIAL": '"$_CONDOR_SCRATCH_DIR/credential"',
+        "GLIDEIN_LOG_DIR": "'-'",
+        "GLIDEIN_LOG_S3": '"$_CONDOR_SCRATCH_DIR/log_s3"',
+        "GLIDEIN_GRANTED": "'machine_ad'",
+    }
+
+    def description(self, entry, shape, job_name, payload, script):
+        lines = []
+        if entry["queue"]:
+            lines.append(f'+BatchQueue = "{entry["queue"]}"')
+        if entry["account"]:
+            lines.append(f"accounting_group = {entry['account']}")
+        lines += ["", "# The schedd copies the script now; the other files are fetched when the job starts."]
+        lines += self._file_commands(job_name, payload, script)
+        lines += ["", "# What it needs"]
+        lines += self._requests(entry, shape)
+        lines += [
+            f"requirements = {' && '.join(self._requirements(entry, shape))}",
+            f"allowed_execute_duration = {entry['walltime_s']}",
+            "",
+            "# A notice and time to act on it; never started twice, and none that had its time is kept.",
+            "kill_sig = SIGTERM",
+            f"job_max_vacate_time = {self.options['grace']}",
+            "want_graceful_removal = true",
+            f"periodic_remove = {_STARTED_ONCE} && (JobStatus == {_IDLE} || (JobStatus == {_HELD} && {_RAN_TOO_LONG}))",
+        ]
+        return self.description_text(entry, job_name, ["universe = vanilla"], lines)
+
+    def _requests(self, entry, shape):
+        """Return the request_... lines: cores, MiB, KiB, GPUs."""
+        cpus = shape["cpus"]
+        if shape["whole_node"] and self.requested_as(entry, "whole_node") == "all_cores":
+            # Evaluated against each machine: all its cores, which only a machine without other jobs can provide.
+            cpus = f"ifThenElse((TARGET.TotalCpus ?: 0) > {cpus}, int(TARGET.TotalCpus), {cpus})"
+        lines = [f"request_cpus = {cpus}"]
+        if self.requested_as(entry, "memory") != "none":
+            lines.append(f"request_memory = {shape['memory_mb']}")
+        if self.requested_as(entry, "disk") != "none":
+            lines.append(f"request_disk = {(shape['disk_mb'] + SANDBOX_MB) * 1024}")
+        if shape["gpus"]:
+            lines.append(f"request_gpus = {shape['gpus']}")
+            if shape["gpu_type"] and self.requested_as(entry, "gpu_type") == "DeviceName":
+                lines.append(f'require_gpus = regexp({classad_literal(_pattern(shape["gpu_type"]))}, DeviceName, "i")')
+        return lines
+
+    def _requirements(self, entry, shape):
+        """Return the expressions that must all be true for a machine."""
+        wanted = [_NEVER_STARTED]
+        if entry["constraint"]:
+            wanted.append(f"({entry['constraint']})")
+        wanted += [f"({more})" for more in map(_requirements_of, entry["directives"]) if more is not None]
+        attribute = self.requested_as(entry, "gpu_type")
+        if shape["gpu_type"] and attribute not in ("DeviceName", "none"):
+            wanted.append(f"TARGET.{attribute} == {classad_literal(shape['gpu_type'])}")
+        return wanted
 
 
 def _requirements_of(directive):

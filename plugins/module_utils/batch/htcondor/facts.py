@@ -9,7 +9,6 @@ because a job cannot have more than one of them.
 
 import re
 
-from ansible_collections.glidein.ops.plugins.module_utils.batch.base import find_json
 from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import (
     account_record,
     limits_record,
@@ -19,6 +18,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import (
     smallest,
     with_sources,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.batch.output import find_json
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 

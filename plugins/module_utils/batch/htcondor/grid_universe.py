@@ -11,7 +11,8 @@ import re
 import time
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.commands import HTCondor
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import LateOutput
+from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.commands import ScheddJobs
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError
 from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
@@ -29,13 +30,11 @@ _IDLE, _HELD = 1, 5
 _MAX_SILENCE_S = 900
 
 
-class GridUniverse(HTCondor):
+class GridUniverse(LateOutput, ScheddJobs):
     """Batch jobs as grid jobs of the access point, through its condor_submit, condor_q and condor_rm."""
 
-    commands = dict(HTCondor.commands, condor_status=["condor_status"])
-    job_attributes = (*HTCondor.job_attributes, _SILENT_SINCE)
-    resources = {}
-    blahp = None
+    commands = dict(ScheddJobs.commands, condor_status=["condor_status"])
+    job_attributes = (*ScheddJobs.job_attributes, _SILENT_SINCE)
     streams_output = False
     # The name of the remote schedd in messages.
     remote = ""

@@ -10,15 +10,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     QUEUED,
     RUNNING,
     SICK,
-    Blahp,
     Job,
     RequestOption,
     Scheduler,
     by_word,
-    find_json,
     unknown_state,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_words
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
+from ansible_collections.glidein.ops.plugins.module_utils.batch.output import epoch_of_words, find_json
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandError,
     CommandTimeoutError,
@@ -102,7 +101,7 @@ _NO_JOB = re.compile(r"^No unfinished job found\s*$", re.MULTILINE)
 _NONE_PENDING = re.compile(r"^No (?:unfinished|pending) job found\s*$", re.MULTILINE)
 
 
-class Lsf(Scheduler):
+class Lsf(Arrays, Blahp, Scheduler):
     """LSF through bsub, bjobs, bkill, lsid and bparams; one array job for any number of glideins."""
 
     name = "lsf"
@@ -178,7 +177,7 @@ class Lsf(Scheduler):
     # bkill and the run limit signal every process of the job. The last signal, TERM, makes HTCondor vacate the job.
     shell_settings = {"GLIDEIN_NOTICE_TO_ALL": "'INT USR2'"}
     # blahp requests neither memory nor one host.
-    blahp = Blahp(
+    blahp = BlahpRequests(
         "lsf",
         ("queue", "account"),
         ("constraint", "cores", "memory", "memory_unit", "disk", "gpus", "gpu_type", "whole_node", "directives"),

@@ -9,12 +9,12 @@ import re
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     QUEUED,
     SICK,
-    Blahp,
     Job,
     Scheduler,
     by_word,
     unknown_state,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import clock
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid, text
 
@@ -34,7 +34,7 @@ RESOURCE = text(re.compile(r"^[A-Za-z][A-Za-z0-9_-]*\Z"), "none, or the name of 
 _ASSIGNED = re.compile(r"([A-Za-z_]+)\s*=")
 
 
-class Pbs(Scheduler):
+class Pbs(Arrays, Blahp, Scheduler):
     """qsub, qstat and qdel."""
 
     commands = {"qsub": ["qsub"], "qstat": ["qstat"], "qdel": ["qdel"]}
@@ -57,7 +57,7 @@ class Pbs(Scheduler):
     # PBS_DPREFIX would turn the script's directives into comments; others change the output of qstat.
     scrub_prefixes = ("PBS",)
     keep = ("PBS_CONF_FILE", "PBS_DEFAULT", "PBS_EXEC", "PBS_HOME", "PBS_SERVER")
-    blahp = Blahp("pbs", ("queue", "account", "memory", "cores"), ("directives",))
+    blahp = BlahpRequests("pbs", ("queue", "account", "memory", "cores"), ("directives",))
     directive_prefix = "#PBS"
     batch_id = "$PBS_JOBID"
     # PBS itself would copy the output back only at the job's end, and OpenPBS under a name without the job's id.

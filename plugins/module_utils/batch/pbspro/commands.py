@@ -9,14 +9,13 @@ import re
 
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     COMPLETING,
-    DECODER,
     QUEUED,
     RUNNING,
     SICK,
     RequestOption,
     by_word,
-    find_json,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.batch.output import DECODER, epoch_of_words, find_json
 from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.commands import (
     JOB_ID,
     RESOURCE,
@@ -26,7 +25,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.commands imp
     owned_by,
     submission_of,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_words
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import BOOLEAN, choice
 
 _TIME = re.compile(r"^[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{4}\Z")

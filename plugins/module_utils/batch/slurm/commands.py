@@ -10,14 +10,14 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     QUEUED,
     RUNNING,
     SICK,
-    Blahp,
     Job,
     RequestOption,
     Scheduler,
     by_word,
     unknown_state,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_iso
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
+from ansible_collections.glidein.ops.plugins.module_utils.batch.output import epoch_of_iso
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import clock
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import choice
@@ -95,7 +95,7 @@ _JOB_ID = re.compile(r"^(\d+)(?:_\d+)?(?:\+\d+)?\Z")
 _ENDED_STATUSES = (2021 % 256, 2017 % 256)
 
 
-class Slurm(Scheduler):
+class Slurm(Arrays, Blahp, Scheduler):
     """Slurm through sbatch, squeue and scancel; one array job for any number of glideins."""
 
     name = "slurm"
@@ -142,7 +142,7 @@ class Slurm(Scheduler):
         r"Invalid job array specification|MaxSubmitJob|job submit limit|Slurm temporarily unable to accept job",
         re.IGNORECASE,
     )
-    blahp = Blahp(
+    blahp = BlahpRequests(
         "slurm", ("queue", "account", "memory"), ("constraint", "cores", "disk", "gpus", "whole_node", "directives")
     )
     batch_id = "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"

@@ -14,8 +14,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     SICK,
     RequestOption,
     by_word,
-    printed_nothing,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.batch.output import printed_nothing
 from ansible_collections.glidein.ops.plugins.module_utils.batch.pbs.commands import (
     JOB_ID,
     RESOURCE,

@@ -10,10 +10,12 @@ import time
 
 import pytest
 from ansible.module_utils import basic
-from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.commands import Slurm
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import NO_CREDENTIALS, Credentials
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.common.names import job_name
+from ansible_collections.glidein.ops.plugins.module_utils.login_node import apply
 from ansible_collections.glidein.ops.plugins.modules import glideins
+from ansible_collections.glidein.ops.tests.unit.support.batch_systems import slurm_with
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options, token
 from ansible_collections.glidein.ops.tests.unit.support.hangs import shorten_limits
 
@@ -61,9 +63,13 @@ def test_missing_glideins_are_submitted_at_once_and_a_second_run_changes_nothing
     assert len(slurm.calls("sbatch")) == 1
 
 
+def with_credentials(monkeypatch, renew):
+    slurm_with(monkeypatch, Credentials, access=lambda _scheduler, _walltime_s: NO_CREDENTIALS, renew=renew)
+
+
 def test_credentials_of_the_batch_system_are_renewed_even_without_a_change(run, monkeypatch):
     renewed = []
-    monkeypatch.setattr(Slurm, "renew", lambda scheduler: renewed.append(scheduler.name) or "the old token is used")
+    with_credentials(monkeypatch, lambda scheduler: renewed.append(scheduler.name) or "the old token is used")
     warnings = []
     monkeypatch.setattr(basic.AnsibleModule, "warn", lambda _module, text, **_more: warnings.append(text))
     assert not run({"main": 0})["changed"]
@@ -78,7 +84,7 @@ def test_without_valid_credentials_nothing_is_submitted_and_surplus_is_cancelled
         raise GlideinError("the token expired")
 
     run({"main": 3})
-    monkeypatch.setattr(Slurm, "renew", fail)
+    with_credentials(monkeypatch, fail)
     entries = {"main": raw_entry(), "other": raw_entry()}
     result = run({"main": 1, "other": 1}, entries=entries)
     assert result["msg"] == "Site lab: the token expired"
@@ -268,6 +274,14 @@ def test_an_array_that_the_site_refuses_for_its_size_is_made_smaller(run, slurm)
         "main/core: the batch system refused an array of 4 glideins and accepted 2 at a time. Set limits.array of the "
         "entry to 2."
     ]
+
+
+def test_a_batch_system_without_arrays_gets_plain_jobs(run, slurm, monkeypatch):
+    monkeypatch.setattr(apply, "Arrays", Credentials)  # a class that Slurm does not inherit
+    slurm.limit(jobs=2)
+    result = run({"main": 3})
+    assert [(one["job_id"], one["count"]) for one in result["submitted"]] == [("1", 1), ("2", 1)]
+    assert "AssocMaxSubmitJobLimit" in result["msg"]
 
 
 def test_a_site_with_a_limit_of_jobs_per_user_gets_that_many(run, slurm):

@@ -2,9 +2,10 @@
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
-from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.commands import Slurm
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import LateOutput
 from ansible_collections.glidein.ops.plugins.module_utils.common.names import job_name
 from ansible_collections.glidein.ops.plugins.modules import submission_info
+from ansible_collections.glidein.ops.tests.unit.support.batch_systems import slurm_with
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options
 
 CORE = job_name("glidein", "lab", "main", "core")
@@ -40,9 +41,8 @@ def write_log(site_home):
 
 def test_the_pool_is_asked_where_the_log_comes_back_at_the_end(run, slurm, monkeypatch):
     slurm.add("7_1", CORE, "RUNNING")
-    monkeypatch.setattr(
-        Slurm, "registered", lambda _scheduler, site, job_id: 1 if (site, job_id) == ("lab", "7") else 9
-    )
+    numbers = {("lab", "7"): 1}
+    slurm_with(monkeypatch, LateOutput, registered=lambda _scheduler, *submission: numbers[submission])
     assert run()["registered"] == 1
 
 

@@ -6,8 +6,7 @@
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils import batch
 from ansible_collections.glidein.ops.plugins.module_utils.batch import facts
-from ansible_collections.glidein.ops.plugins.module_utils.batch.detection import find_schedulers
-from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_facts import READERS
+from ansible_collections.glidein.ops.plugins.module_utils.batch.detection import READERS, find_schedulers
 from ansible_collections.glidein.ops.tests.unit.support.programs import write_program
 
 # OpenPBS 23.06.06 and Torque 6.1.3, which prints to standard error.

@@ -17,6 +17,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch import (
     scheduler_class,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import COMPLETING, QUEUED, RUNNING, SICK
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Blahp
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     GlideinError,
     InputError,
@@ -88,7 +89,7 @@ def test_an_invalid_option_is_refused_by_name(options, message):
 
 
 def test_the_batch_systems_are_those_whose_class_has_blahp():
-    assert set(CLUSTERS) == {name for name in SCHEDULERS if scheduler_class(name).blahp}
+    assert set(CLUSTERS) == {name for name in SCHEDULERS if issubclass(scheduler_class(name), Blahp)}
 
 
 def test_the_gateway_and_its_pool_can_be_named():

@@ -8,7 +8,7 @@ import time
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch.base import QUEUED, RUNNING, SICK
-from ansible_collections.glidein.ops.plugins.module_utils.batch.times import epoch_of_words
+from ansible_collections.glidein.ops.plugins.module_utils.batch.output import epoch_of_words
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import CommandError
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandTimeoutError,

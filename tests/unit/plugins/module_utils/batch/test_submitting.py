@@ -10,7 +10,7 @@ import os
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.batch.base import array_sizes
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandError,
     CommandTimeoutError,
@@ -257,6 +257,10 @@ def test_a_refusal_for_the_number_of_jobs_is_distinguished(kind, stderr):
 # -- sizes of arrays ---------------------------------------------------------------------------------------------------
 
 
+def array_sizes(count, limit, smallest):
+    return type("Sized", (Arrays,), {"smallest_array": smallest})().array_sizes(count, limit)
+
+
 @pytest.mark.parametrize(
     "count, largest, smallest, sizes",
     [
@@ -281,7 +285,7 @@ def test_n_means_exactly_n(count, largest, smallest):
 
 
 def test_pbs_professional_has_arrays_only_if_the_operator_accepts_that_tasks_are_rerun():
-    assert array_sizes(3, None, make_scheduler("pbspro").smallest_array) == [None, None, None]
+    assert make_scheduler("pbspro").array_sizes(3, None) == [None, None, None]
     allowed = make_scheduler("pbspro", {"rerunnable_arrays": True})
-    assert array_sizes(3, None, allowed.smallest_array) == [3]
-    assert array_sizes(3, 2, allowed.smallest_array) == [2, None]
+    assert allowed.array_sizes(3, None) == [3]
+    assert allowed.array_sizes(3, 2) == [2, None]

@@ -1,11 +1,26 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The times that listing commands print, in UTC (the runner sets TZ), in any locale. Errors are ValueError."""
+"""Output of the batch systems' commands: JSON documents, an empty queue, and times. Invalid text is a ValueError.
+
+Times are in UTC (the runner sets TZ), in any locale.
+"""
 
 import calendar
+import json
 import re
 import time
+
+# Messages on standard error of a command that did not get the answer.
+_FAILURE = re.compile(
+    r"error|fail|cannot|can't|could not|unable|refused|denied|unauthori[sz]ed|permission|no such|invalid|unreachable"
+    r"|not (?:found|respond)|tim(?:ed|e)[ -]?out|is down|connection (?:closed|lost|reset)",
+    re.I,
+)
+
+# A line that begins with a JSON document. Values of users may contain control characters without escapes.
+_JSON = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
+DECODER = json.JSONDecoder(strict=False)
 
 # If a time without a year is further in the future than this, it is one of last year.
 _AHEAD_S = 86400
@@ -15,6 +30,34 @@ _WORDS = re.compile(
     r"(?:\s+(?P<year>[0-9]{4}))?\Z"
 )
 _NUMBERS = re.compile(r"^(?P<month>[0-9]{2})/(?P<day>[0-9]{2})-(?P<clock>[0-9]{2}:[0-9]{2}:[0-9]{2})\Z")
+
+
+def printed_nothing(rc, stdout, stderr):
+    """Return whether a command succeeded without output, and standard error has no failure.
+
+    Other text instead of records is no empty queue: its cause is unknown, and glideins might be submitted without end.
+    """
+    return rc == 0 and not stdout.strip() and not _FAILURE.search(stderr)
+
+
+def find_json(text, is_document):
+    """Return the only JSON value that begins a line and for which is_document is true. Raises ValueError."""
+    found, position = [], 0
+    while True:
+        match = _JSON.search(text, position)
+        if not match:
+            break
+        position = match.end() + 1
+        try:
+            value, end = DECODER.raw_decode(text, match.end())
+        except (ValueError, RecursionError):
+            continue
+        if is_document(value):
+            found.append(value)
+            position = end
+    if len(found) != 1:
+        raise ValueError(f"{len(found)} documents")
+    return found[0]
 
 
 def epoch_of_words(text, now_s):
