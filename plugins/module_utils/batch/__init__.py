@@ -25,43 +25,34 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.validation impo
 
 _OPTIONS = "glidein_scheduler_options"
 
-
-def _import_class(is_wanted):
-    """Import and return the class of the batch system whose name is_wanted accepts; None if it accepts no name."""
-    if is_wanted("slurm"):
-        from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.commands import Slurm as Kind
-    elif is_wanted("pbspro"):
-        from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro.commands import PbsPro as Kind
-    elif is_wanted("torque"):
-        from ansible_collections.glidein.ops.plugins.module_utils.batch.torque.commands import Torque as Kind
-    elif is_wanted("htcondor"):
-        from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.commands import HTCondor as Kind
-    elif is_wanted("sge"):
-        from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.commands import GridEngine as Kind
-    elif is_wanted("uge"):
-        from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.commands import (
-            UnivaGridEngine as Kind,
-        )
-    elif is_wanted("lsf"):
-        from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf.commands import Lsf as Kind
-    elif is_wanted("gateway"):
-        from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.gateway import Gateway as Kind
-    elif is_wanted("htcondor_ce"):
-        from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce import HTCondorCE as Kind
-    else:
-        return None
-    return Kind
-
-
-SCHEDULERS = []
-_import_class(SCHEDULERS.append)  # append accepts no name, because it returns None
 # The batch systems of clusters. They have facts, and a gateway can submit to them.
-CLUSTERS = [name for name in SCHEDULERS if name not in ("gateway", "htcondor_ce")]
+CLUSTERS = ("slurm", "pbspro", "torque", "htcondor", "sge", "uge", "lsf")
+SCHEDULERS = (*CLUSTERS, "gateway", "htcondor_ce")
 
 
 def scheduler_class(name):
     """Import and return the class of one of SCHEDULERS, a subclass of base.Scheduler."""
-    return _import_class(lambda registered: registered == name)
+    if name == "slurm":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.slurm.commands import Slurm as Kind
+    elif name == "pbspro":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.pbspro.commands import PbsPro as Kind
+    elif name == "torque":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.torque.commands import Torque as Kind
+    elif name == "htcondor":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.commands import HTCondor as Kind
+    elif name == "sge":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.commands import GridEngine as Kind
+    elif name == "uge":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.gridengine.commands import (
+            UnivaGridEngine as Kind,
+        )
+    elif name == "lsf":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.lsf.commands import Lsf as Kind
+    elif name == "gateway":
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.gateway import Gateway as Kind
+    else:  # htcondor_ce
+        from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce import HTCondorCE as Kind
+    return Kind
 
 
 def make_scheduler(name, options=None, entries=None, environ=None):
