@@ -15,6 +15,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
     Counts,
     Key,
+    Options,
     Path,
     Pool,
     Reading,
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
 Shapes = Tuple[EntryShape, ...]
 Items = List["PlanItem"]
-# The settings of plan_options.
-Guard = Dict[str, int]
+# The guard of Options.
+Guard = Dict[str, Any]
 # The plans of one time in the histories of shapes.
 Report = List[Tuple[EntryShape, Dict[str, Any]]]
 
@@ -83,9 +84,9 @@ class Findings(NamedTuple):
         return notes + [f"{site}: {text}" for site, text in sorted(self.doubts.items())]
 
 
-def assess(shapes: Shapes, pool: Pool, guard: Optional[Guard], now_s: float) -> Tuple[Shapes, Findings]:
-    """Return (the shapes with their overdue glideins, Findings). guard: of plan_options, or None."""
-    if not guard:
+def assess(shapes: Shapes, pool: Pool, guard: Guard, now_s: float) -> Tuple[Shapes, Findings]:
+    """Return (the shapes with their overdue glideins, Findings)."""
+    if not guard["enabled"]:
         return shapes, Findings()
     hold = _demand_hold(pool.idle, pool.idle_history, guard, now_s)
     doubts = _queue_doubts(shapes, guard, pool.supply_age_s, now_s)
@@ -118,20 +119,20 @@ def apply(
     shapes: Shapes,
     findings: Findings,
     sites: Sequence[Site],
-    settings: Dict[str, Any],
+    options: Options,
     now_s: float,
     budgets: Budgets,
 ) -> Tuple[Items, Dict[Tuple[str, str], int]]:
     """Return (the corrected items, {(group id, reason): jobs} that get no glidein because of that).
 
-    items: the PlanItem of each EntryShape; settings: of plan_options.
+    items: the PlanItem of each EntryShape.
     """
-    guard = settings["guard"]
-    if not guard:
+    guard = options.guard
+    if not guard["enabled"]:
         return items, {}
     after = [_corrected(item, shape, findings, guard, now_s) for item, shape in zip(items, shapes)]
     if any(new.queued > old.queued for old, new in zip(items, after)):
-        after = _stay_within_limits(after, shapes, findings, sites, settings["limits"], budgets)
+        after = _stay_within_limits(after, shapes, findings, sites, options, budgets)
     held_back: Counter[Tuple[str, str]] = Counter()
     for old, new in zip(items, after):
         for group_id, (jobs, _each) in sorted(old.waits.items()):
@@ -160,7 +161,7 @@ def _corrected(item: "PlanItem", shape: EntryShape, findings: Findings, guard: G
 
 
 def _stay_within_limits(
-    items: Items, shapes: Shapes, findings: Findings, sites: Sequence[Site], limits: Dict[str, int], budgets: Budgets
+    items: Items, shapes: Shapes, findings: Findings, sites: Sequence[Site], options: Options, budgets: Budgets
 ) -> Items:
     """Order fewer glideins where the kept ones take the room that the plan had counted on.
 
@@ -171,7 +172,7 @@ def _stay_within_limits(
         one if reason is None else one.with_queued(queued, reason) for one, (queued, reason) in zip(items, fitting)
     ]
     kept = [0 if one.counted is None else min(one.queued, one.counted) for one in items]
-    headroom = Headroom(Usage(sites, shapes, kept, limits, findings.unproven, budgets))
+    headroom = Headroom(Usage(sites, shapes, kept, options.deployment_limits, findings.unproven, budgets))
     after = []
     for one, shape in zip(items, shapes):
         if one.counted is not None and one.added > 0:

@@ -61,7 +61,7 @@ class Usage(NamedTuple):
     sites: Sequence[Site]
     shapes: Sequence[EntryShape]
     kept: List[int]  # by shape, queued glideins that stay or that the plan has ordered so far
-    limits: Dict[str, int]  # of the deployment
+    limits: Dict[str, Optional[int]]  # of the deployment
     unproven: Dict[Path, UnprovenLimit]
     budgets: Budgets = {}
 
@@ -77,7 +77,7 @@ class Headroom:
             by_site.setdefault(shape.path[0], []).append((shape, kept))
         shared = {site.name: _used(by_site.get(site.name, ()), site.without_shape) for site in usage.sites}
         in_all = {key: sum(used[key] for used in shared.values()) for key in LIMIT_KEYS}
-        deployment = [Room.of("deployment limit", usage.limits, in_all)] if usage.limits else []
+        deployment = Room.of("deployment limit", usage.limits, in_all)
         budget_rooms = _budget_rooms(usage.budgets, list(zip(usage.shapes, usage.kept)))
         self._rooms: Dict[Path, List[Union[Room, BudgetRoom]]] = {}
         for site in usage.sites:
@@ -88,7 +88,7 @@ class Headroom:
                 rooms = [Room.of(f"{'/'.join(path)} limit", entry["limits"], _used(here))]
                 if path in usage.unproven:
                     rooms.append(_room_for_unproven(here, usage.unproven[path]))
-                self._rooms[path] = [*rooms, of_site, *deployment, *_of_path(path, budget_rooms)]
+                self._rooms[path] = [*rooms, of_site, deployment, *_of_path(path, budget_rooms)]
 
     def left(self, shape: EntryShape) -> Optional[int]:
         """Return how many more glideins of a shape all limits admit, or None for any number."""

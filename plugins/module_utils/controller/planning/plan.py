@@ -30,10 +30,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
+    DEFAULT_OPTIONS,
     Key,
+    Options,
     Path,
     Pool,
-    plan_options,
     read_pool,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import (
@@ -181,14 +182,13 @@ def make_plan(
     now_s: float,
     max_age_s: float,
     explain: Optional[str] = None,
-    options: Optional[Dict[str, Any]] = None,
+    options: Options = DEFAULT_OPTIONS,
 ) -> Dict[str, Any]:
     """Plan for all sites at once: a pure function.
 
     demand, supply: results of get_demand and get_supply; sites: of input.read_sites, {"site": normalise_site result,
     "queue": result of queue_info or None, "error": text or None}, no two of one name; now_s: epoch seconds; max_age_s:
-    seconds after which demand and supply are too old to act upon; explain: id of a demand group; options: see
-    input.plan_options.
+    seconds after which demand and supply are too old to act upon; explain: id of a demand group.
 
     Returns a mapping of: plan, PlanItems by site, entry and shape; unserved, [{"group", "count", "reason"}] of the jobs
     that no glidein is ordered for; unserved_at, {group id: {site: reason}} of the largest groups of them; explanation,
@@ -197,11 +197,10 @@ def make_plan(
     entries, only running glideins are to be present. Raises InputError; MissingLibraryError when there are Requirements
     and no library to evaluate them.
     """
-    settings = plan_options(options)
     matcher = Matcher(now_s)
     pool = read_pool(demand, supply, sites, now_s, max_age_s)
-    job_classes = job_classes_of(pool.groups, settings["order"], now_s)
-    shapes, findings = guard.assess(entry_shapes(pool, now_s), pool, settings["guard"], now_s)
+    job_classes = job_classes_of(pool.groups, options.order, now_s)
+    shapes, findings = guard.assess(entry_shapes(pool, now_s), pool, options.guard, now_s)
     limits = unlimited = ConcurrencyLimits({}, {}, {})
     unserved_at: Dict[str, Dict[str, str]] = {}
     if pool.stop:
@@ -214,11 +213,11 @@ def make_plan(
         fit = Fit(shapes + other_machines(pool, shapes), matcher, pool.reported_attributes)
         job_classes = tuple(with_variants(one, fit.capacities, matcher, now_s) for one in job_classes)
         masks = [fit.masks(job_class) for job_class in job_classes]
-        outcome = _assign_jobs(job_classes, masks, fit, shapes, pool, findings, settings, budgets)
+        outcome = _assign_jobs(job_classes, masks, fit, shapes, pool, findings, options, budgets)
         limits = outcome.packed.limits
         items = decided_items(shapes, job_classes, *outcome)
         unserved, unserved_at = unserved_jobs(job_classes, masks, items, shapes, outcome.packed, fit)
-        items, held_back = guard.apply(items, shapes, findings, pool.sites, settings, now_s, budgets)
+        items, held_back = guard.apply(items, shapes, findings, pool.sites, options, now_s, budgets)
         items = with_budget_notes(items, shapes, budgets)
         unserved.update(held_back)
     plan = sorted((_with_text(item, shape, pool) for item, shape in zip(items, shapes)), key=lambda item: item.key)
@@ -262,7 +261,7 @@ def _assign_jobs(
     shapes: Sequence[EntryShape],
     pool: Pool,
     findings: guard.Findings,
-    settings: Dict[str, Any],
+    options: Options,
     budgets: Budgets,
 ) -> _Outcome:
     """Subtract, limit and pack, and return the _Outcome. masks: of Fit.masks.
@@ -271,7 +270,7 @@ def _assign_jobs(
     them in the queue, then leaves them as they are. (A group that is served early could otherwise take, next time, the
     glideins that were meant for a later one.) Redundant glideins are ordered when all jobs have their own.
     """
-    spread = settings["allocation"] == "spread"
+    spread = options.allocation == "spread"
     matches, doubts = [certain for certain, _doubt in masks], [doubt for _certain, doubt in masks]
     eager = redundant_masks(shapes, matches)
     queued = [shape.queued for shape in shapes]
@@ -281,7 +280,7 @@ def _assign_jobs(
         extra = redundant_glideins(job_classes, eager, shapes, subtracted)
         unused = [number - more for number, more in zip(subtracted.unused, extra.glideins)]
         kept = _without_surplus(shapes, queued, unused, pool.silent_schedds, budgets)
-        usage = Usage(pool.sites, shapes, kept, settings["limits"], findings.unproven, budgets)
+        usage = Usage(pool.sites, shapes, kept, options.deployment_limits, findings.unproven, budgets)
         packed = pack(job_classes, matches, shapes, subtracted.unplaced, usage, spread, doubts, subtracted.limits)
         ordered = packed.ordered
         if not any(ordered) and any(one.jobs for one in extra.missing):
