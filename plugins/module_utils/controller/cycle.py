@@ -23,9 +23,9 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import MissingLibraryError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import plan_options, read_sites
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import accepted_attributes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import Jobs, request_leases, trim
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 
 # Demand and supply that are older have missed two readings of the demand server, which reads at least every 300 s.
 MAX_DEMAND_AGE_S = 900

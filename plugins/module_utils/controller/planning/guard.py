@@ -8,7 +8,7 @@ items at the end. The limit for unproven glideins is a limit like the others: th
 entries at once.
 """
 
-from typing import TYPE_CHECKING, Any, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
+from typing import Any, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import idle_after_job_s, idle_timeout_s
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import EntryShape
@@ -21,6 +21,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.in
     Reading,
     Site,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import (
     Budgets,
     Headroom,
@@ -30,11 +31,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.li
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
 
-if TYPE_CHECKING:
-    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
-
 Shapes = Tuple[EntryShape, ...]
-Items = List["PlanItem"]
+Items = List[PlanItem]
 # The guard of Options.
 Guard = Dict[str, Any]
 # The plans of one time in the histories of shapes.
@@ -140,7 +138,7 @@ def apply(
     return after, held_back
 
 
-def _corrected(item: "PlanItem", shape: EntryShape, findings: Findings, guard: Guard, now_s: float) -> "PlanItem":
+def _corrected(item: PlanItem, shape: EntryShape, findings: Findings, guard: Guard, now_s: float) -> PlanItem:
     """Return the item of a shape, corrected for a doubtful queue, a doubtful demand and the cancel delay."""
     if item.counted is None:
         return item
@@ -243,7 +241,7 @@ def _lasting(shapes: List[EntryShape], now_s: float) -> int:
     )
 
 
-def _queued_in_delay(item: "PlanItem", shape: EntryShape, guard: Guard, now_s: float) -> int:
+def _queued_in_delay(item: PlanItem, shape: EntryShape, guard: Guard, now_s: float) -> int:
     """Return how many glideins should be queued: those of the plan's item, and those that are kept for a while.
 
     The number of glideins that earlier plans wanted (`wanted` of the server's history) shows for how long they have
@@ -288,7 +286,7 @@ def _demand_hold(idle: int, history: List[Reading], guard: Guard, now_s: float) 
     return None
 
 
-def _queued_in_hold(item: "PlanItem", shape: EntryShape, hold: Hold) -> int:
+def _queued_in_hold(item: PlanItem, shape: EntryShape, hold: Hold) -> int:
     """Return how many glideins should be queued while the demand is not believed."""
     queued = cast(int, item.counted)
     if hold.is_fall:

@@ -10,7 +10,7 @@ into the next period's budget; queued glideins may start at any time, so their w
 """
 
 import datetime
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.room import Room, tightest_of
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import EntryShape
@@ -22,10 +22,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.in
     Pool,
     Site,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
-
-if TYPE_CHECKING:
-    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 
 # An entry, (site, entry), or a site, (site, None).
 BudgetPath = Tuple[str, Optional[str]]
@@ -242,7 +240,7 @@ def fit_in_budgets(wanted: List[Tuple[EntryShape, int]], budgets: Budgets) -> Li
     return found
 
 
-def with_budget_notes(items: "List[PlanItem]", shapes: Sequence[EntryShape], budgets: Budgets) -> "List[PlanItem]":
+def with_budget_notes(items: List[PlanItem], shapes: Sequence[EntryShape], budgets: Budgets) -> List[PlanItem]:
     """Return the PlanItem of each shape with the state of its budgets as notes."""
     rooms = _budget_rooms(budgets, [(shape, item.queued) for item, shape in zip(items, shapes)])
     after = []
