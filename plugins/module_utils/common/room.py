@@ -29,21 +29,22 @@ class Room:
         """
         least, tight = None, None
         for key, left in self.left.items():
-            if key == "cores":
-                left //= shape.size[0]
-            elif key == "gpus":
-                if not shape.size[3]:
-                    continue
-                left //= shape.size[3]
-            if least is None or left < least:
-                least, tight = left, key
+            each = self.each(key, shape)
+            if not each:
+                continue
+            number = max(0, int(left // each))
+            if least is None or number < least:
+                least, tight = number, key
         return least, tight
 
     def take(self, glideins, shape=None):
         """Subtract further glideins. shape: as in tightest."""
         for key in self.left:
-            each = shape.size[0] if key == "cores" else shape.size[3] if key == "gpus" else 1
-            self.left[key] -= glideins * each
+            self.left[key] -= glideins * self.each(key, shape)
+
+    def each(self, key, shape):
+        """Return how much one glidein of a shape uses of a limit."""
+        return shape.size[0] if key == "cores" else shape.size[3] if key == "gpus" else 1
 
 
 def tightest_of(rooms, shape=None):

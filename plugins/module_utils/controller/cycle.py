@@ -22,19 +22,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_clie
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import settings
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import MissingLibraryError
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_sites
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import plan_options, read_sites
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import accepted_attributes
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import Jobs, request_leases, trim
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 
-# The variables that the plan reads, of the first host of the play.
-PLAN = (
-    "glidein_deployment",
-    "glidein_allocation",
-    "glidein_order",
-    "glidein_deployment_limits",
-    "glidein_guard",
-)
 # Demand and supply that are older have missed two readings of the demand server, which reads at least every 300 s.
 MAX_DEMAND_AGE_S = 900
 # At least the time between two cycles, which docs/schedule.md limits. Otherwise another controller orders for the same
@@ -129,14 +121,8 @@ def plan_sites(variables: Any, sites: Dict[str, Any], demand: Demand, explain: O
     """Return the Plan. sites: {host: definition}; explain: id of a demand group."""
     now_s = int(time.time())
     try:
-        values = settings(variables, *PLAN)
-        valid, errors = read_sites(values["glidein_deployment"], list(sites.values()))
-        options = {
-            "allocation": values["glidein_allocation"],
-            "order": values["glidein_order"],
-            "limits": values["glidein_deployment_limits"],
-            "guard": values["glidein_guard"],
-        }
+        options = plan_options(variables)
+        valid, errors = read_sites(options.deployment, list(sites.values()))
         plan = make_plan(demand.demand, demand.supply, valid, now_s, MAX_DEMAND_AGE_S, explain, options)
     except MissingLibraryError as error:
         return Plan(error=f"{missing_required_lib('htcondor')} {error}")

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 from ansible_collections.glidein.ops.plugins.module_utils.common.drains import drain_text
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Demand, Lease, Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Key
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.reasons import KEPT
 from ansible_collections.glidein.ops.plugins.module_utils.controller.problems import (
     Outcome,

@@ -11,7 +11,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.errors import I
 from ansible_collections.glidein.ops.plugins.module_utils.common.token_expiry import utc
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import DURATION_FORMS, parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import ANYTHING, invalid
-from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle
 from ansible_collections.glidein.ops.plugins.module_utils.controller.demand_client import endpoint
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import (
     checked,
@@ -25,7 +24,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.log_form im
     lifetime_s,
     signed_form,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import read_sites
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import OPTIONS, read_sites
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import (
     read_site,
@@ -40,7 +39,7 @@ CredentialExpires = Callable[[str], Optional[int]]
 _HOSTS_MOST = 5
 # Those of the plan are checked once.
 _CHECKED = [
-    name for name, one in VARIABLES.items() if one.check is not ANYTHING and not one.secret and name not in cycle.PLAN
+    name for name, one in VARIABLES.items() if one.check is not ANYTHING and not one.secret and name not in OPTIONS
 ]
 # In the variables of the central manager; the default is that of the role tarball.
 _RENEW_BEFORE = "tarball_token_renew_before"
@@ -75,7 +74,7 @@ def inventory_errors(
     if managers:
         renewal, error = _renewal(hostvars, managers[0])
         found.append((managers[0], error))
-    plan, errors = checked(hostvars[hosts[0]], *cycle.PLAN)
+    plan, errors = checked(hostvars[hosts[0]], *OPTIONS)
     found += [(None, error) for error in errors]
     sites = [_Site(hostvars, host) for host in hosts]
     readable = [site.definition for site in sites if not site.definition["error"]]

@@ -26,7 +26,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_v
     unreadable,
     value_of,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import VARIABLES
 
 # Limits of the demand server: reasons of held glideins of an entry; groups of jobs that are not served, and characters

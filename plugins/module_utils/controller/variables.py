@@ -75,8 +75,6 @@ EACH = (
     "submission_info",
 )
 JOBS = ("glideins", "node_probe")
-# The numbers in glidein_guard, see docs/plan.md; times are in seconds.
-GUARD = {"ramp_first": 25, "cancel_delay": 600, "overdue": 600, "hold_readings": 2}
 
 
 class Variable(NamedTuple):
@@ -176,7 +174,10 @@ VARIABLES = {
         "mapping", {}, "limits on submission in case of doubt",
         options=Spec({
             "enabled": {"type": BOOLEAN, "default": True},
-            **{key: {"type": whole_number(int(key == "ramp_first")), "default": GUARD[key]} for key in GUARD},
+            "ramp_first": {"type": whole_number(1), "default": 25},
+            "cancel_delay": {"type": whole_number(0), "default": 600},
+            "overdue": {"type": whole_number(0), "default": 600},
+            "hold_readings": {"type": whole_number(0), "default": 2},
         })),
     "glidein_home": Variable(
         "text", "~/.glidein", "directory of the login node that the compute nodes also see", modules=EACH),

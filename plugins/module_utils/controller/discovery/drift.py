@@ -6,6 +6,7 @@
 import re
 from typing import Any, Dict, List, Optional, Tuple
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import smallest
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import normalise_site
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import duration_text
@@ -16,7 +17,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.q
     Queue,
     usable_groups,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.discovery.shapes import smallest
 
 # Resource of a shape -> its unit in sentences.
 _UNITS = {"cpus": "cores", "asked_memory_mb": "MB of memory", "gpus": "GPUs"}
@@ -123,8 +123,8 @@ def _constraint(queue: Queue, groups: List[Group], entry: Dict[str, Any]) -> Lis
 def _offer(queue: Queue, group: Group) -> Dict[str, Any]:
     """Return what one job can have on a node of a group; None: unknown."""
     return {
-        "cpus": smallest(group["cpus"], queue["max_cpus_per_job"]),
-        "asked_memory_mb": smallest(group["memory_mb"], queue["max_memory_per_job_mb"]),
+        "cpus": smallest([group["cpus"], queue["max_cpus_per_job"]]),
+        "asked_memory_mb": smallest([group["memory_mb"], queue["max_memory_per_job_mb"]]),
         "gpus": group["gpus"],
         "gpu_type": group["gpu_type"],
     }

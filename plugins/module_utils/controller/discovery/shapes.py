@@ -5,6 +5,7 @@
 
 from typing import Any, Dict, List, Optional, Tuple, cast
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch.facts import smallest
 from ansible_collections.glidein.ops.plugins.module_utils.common.names import as_name
 from ansible_collections.glidein.ops.plugins.module_utils.common.shapes import (
     MEMORY_OVERHEAD_MB,
@@ -44,18 +45,18 @@ class NodeSize:
         self.gpu_type = group["gpu_type"] if is_word(group["gpu_type"]) else None
         # With limits, these are the resources of the probe's own job.
         seen = {} if any(_enforced(node).values()) else node
-        self._node_cpus = smallest(group["cpus"], seen.get("cpus")) if group["cpus"] else None
-        self.cpus = smallest(self._node_cpus, queue["max_cpus_per_job"]) if self._node_cpus else None
+        self._node_cpus: Optional[int] = smallest([group["cpus"], seen.get("cpus")]) if group["cpus"] else None
+        self.cpus: Optional[int] = smallest([self._node_cpus, queue["max_cpus_per_job"]]) if self._node_cpus else None
         stated_mb = group["memory_mb"] or None
         if stated_mb and not memory_enforced:
             stated_mb = stated_mb * (100 - SYSTEM_MEMORY_PERCENT) // 100
-        self._node_memory_mb = smallest(stated_mb, seen.get("memory_mb")) if stated_mb else None
+        self._node_memory_mb: Optional[int] = smallest([stated_mb, seen.get("memory_mb")]) if stated_mb else None
         self.is_memory_probed = self._node_memory_mb != stated_mb
         self.memory_mb = self._share(self._node_memory_mb) if self.cpus else None
         if self.memory_mb:
             per_cpu_mb = queue["max_memory_per_cpu_mb"]
             limit_mb = per_cpu_mb * self.cpus if per_cpu_mb else None
-            self.memory_mb = smallest(self.memory_mb, limit_mb, queue["max_memory_per_job_mb"])
+            self.memory_mb = smallest([self.memory_mb, limit_mb, queue["max_memory_per_job_mb"]])
         scratch = scratch_directory(node)
         self.is_disk_probed = scratch is not None
         # Only one digit: the free space changes from probe to probe.
@@ -199,10 +200,6 @@ def shapes_of_queue(
 def _gpu_name(name: str, size: NodeSize, sizes: List[NodeSize]) -> str:
     """Return the name of a shape with GPUs. It includes the type if the queue has several."""
     return name if len(sizes) == 1 or not size.gpu_type else as_name(f"{name}-{size.gpu_type}")
-
-
-def smallest(*numbers: Optional[int]) -> Optional[int]:
-    return min((number for number in numbers if number is not None), default=None)
 
 
 def _count(number: Optional[int], noun: str) -> str:

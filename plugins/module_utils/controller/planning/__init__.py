@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The planner: a pure function of demand, supply, queues and configuration to the glideins that should be present.
 
-make_plan of plan.py calls the stages; each returns a new value. The cycle requests the leases after it:
+make_plan of plan.py calls the stages; each returns a new value. An item of the plan, of item.py, is that of one shape.
+The cycle requests the leases after it:
 
   input.py    check the demand, the supply, the sites with their queues, and the options of the deployment
   jobs.py     group the idle jobs by what they request

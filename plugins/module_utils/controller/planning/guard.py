@@ -8,18 +8,20 @@ items at the end. The limit for unproven glideins is a limit like the others: th
 entries at once.
 """
 
-from typing import TYPE_CHECKING, Any, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
+from typing import Any, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import idle_after_job_s, idle_timeout_s
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import EntryShape
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
     Counts,
     Key,
+    Options,
     Path,
     Pool,
     Reading,
     Site,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.limits import (
     Budgets,
     Headroom,
@@ -29,13 +31,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.li
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count
 
-if TYPE_CHECKING:
-    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
-
 Shapes = Tuple[EntryShape, ...]
-Items = List["PlanItem"]
-# The settings of plan_options.
-Guard = Dict[str, int]
+Items = List[PlanItem]
+# The guard of Options.
+Guard = Dict[str, Any]
 # The plans of one time in the histories of shapes.
 Report = List[Tuple[EntryShape, Dict[str, Any]]]
 
@@ -83,9 +82,9 @@ class Findings(NamedTuple):
         return notes + [f"{site}: {text}" for site, text in sorted(self.doubts.items())]
 
 
-def assess(shapes: Shapes, pool: Pool, guard: Optional[Guard], now_s: float) -> Tuple[Shapes, Findings]:
-    """Return (the shapes with their overdue glideins, Findings). guard: of plan_options, or None."""
-    if not guard:
+def assess(shapes: Shapes, pool: Pool, guard: Guard, now_s: float) -> Tuple[Shapes, Findings]:
+    """Return (the shapes with their overdue glideins, Findings)."""
+    if not guard["enabled"]:
         return shapes, Findings()
     hold = _demand_hold(pool.idle, pool.idle_history, guard, now_s)
     doubts = _queue_doubts(shapes, guard, pool.supply_age_s, now_s)
@@ -118,20 +117,20 @@ def apply(
     shapes: Shapes,
     findings: Findings,
     sites: Sequence[Site],
-    settings: Dict[str, Any],
+    options: Options,
     now_s: float,
     budgets: Budgets,
 ) -> Tuple[Items, Dict[Tuple[str, str], int]]:
     """Return (the corrected items, {(group id, reason): jobs} that get no glidein because of that).
 
-    items: the PlanItem of each EntryShape; settings: of plan_options.
+    items: the PlanItem of each EntryShape.
     """
-    guard = settings["guard"]
-    if not guard:
+    guard = options.guard
+    if not guard["enabled"]:
         return items, {}
     after = [_corrected(item, shape, findings, guard, now_s) for item, shape in zip(items, shapes)]
     if any(new.queued > old.queued for old, new in zip(items, after)):
-        after = _stay_within_limits(after, shapes, findings, sites, settings["limits"], budgets)
+        after = _stay_within_limits(after, shapes, findings, sites, options, budgets)
     held_back: Counter[Tuple[str, str]] = Counter()
     for old, new in zip(items, after):
         for group_id, (jobs, _each) in sorted(old.waits.items()):
@@ -139,7 +138,7 @@ def apply(
     return after, held_back
 
 
-def _corrected(item: "PlanItem", shape: EntryShape, findings: Findings, guard: Guard, now_s: float) -> "PlanItem":
+def _corrected(item: PlanItem, shape: EntryShape, findings: Findings, guard: Guard, now_s: float) -> PlanItem:
     """Return the item of a shape, corrected for a doubtful queue, a doubtful demand and the cancel delay."""
     if item.counted is None:
         return item
@@ -160,7 +159,7 @@ def _corrected(item: "PlanItem", shape: EntryShape, findings: Findings, guard: G
 
 
 def _stay_within_limits(
-    items: Items, shapes: Shapes, findings: Findings, sites: Sequence[Site], limits: Dict[str, int], budgets: Budgets
+    items: Items, shapes: Shapes, findings: Findings, sites: Sequence[Site], options: Options, budgets: Budgets
 ) -> Items:
     """Order fewer glideins where the kept ones take the room that the plan had counted on.
 
@@ -171,7 +170,7 @@ def _stay_within_limits(
         one if reason is None else one.with_queued(queued, reason) for one, (queued, reason) in zip(items, fitting)
     ]
     kept = [0 if one.counted is None else min(one.queued, one.counted) for one in items]
-    headroom = Headroom(Usage(sites, shapes, kept, limits, findings.unproven, budgets))
+    headroom = Headroom(Usage(sites, shapes, kept, options.deployment_limits, findings.unproven, budgets))
     after = []
     for one, shape in zip(items, shapes):
         if one.counted is not None and one.added > 0:
@@ -242,7 +241,7 @@ def _lasting(shapes: List[EntryShape], now_s: float) -> int:
     )
 
 
-def _queued_in_delay(item: "PlanItem", shape: EntryShape, guard: Guard, now_s: float) -> int:
+def _queued_in_delay(item: PlanItem, shape: EntryShape, guard: Guard, now_s: float) -> int:
     """Return how many glideins should be queued: those of the plan's item, and those that are kept for a while.
 
     The number of glideins that earlier plans wanted (`wanted` of the server's history) shows for how long they have
@@ -287,7 +286,7 @@ def _demand_hold(idle: int, history: List[Reading], guard: Guard, now_s: float) 
     return None
 
 
-def _queued_in_hold(item: "PlanItem", shape: EntryShape, hold: Hold) -> int:
+def _queued_in_hold(item: PlanItem, shape: EntryShape, hold: Hold) -> int:
     """Return how many glideins should be queued while the demand is not believed."""
     queued = cast(int, item.counted)
     if hold.is_fall:

@@ -20,10 +20,10 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.entries import 
 )
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
+from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import PREFIX, settings
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher, UnparsableError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import Resources
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
-from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import GUARD, VARIABLES
 
 # The names (site, entry) and (site, entry, shape).
 Path = Tuple[str, str]
@@ -143,19 +143,26 @@ class Pool(NamedTuple):
         return {site.name: site.error for site in self.sites if site.error}
 
 
-def plan_options(raw: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
-    """Return {"allocation", "order", "limits", "guard": mapping or None} with defaults.
+class Options(NamedTuple):
+    """The variables of the deployment that a plan reads, without their prefix, in the form of `settings`."""
 
-    raw: some of these keys; guard: False, or a mapping with `enabled: false`, switches it off.
-    """
-    raw = {"guard": None, **{key: value for key, value in (raw or {}).items() if value is not None}}
-    guard = {"enabled": raw["guard"] is not False, **GUARD, **(raw["guard"] or {})}
-    return {
-        "allocation": raw.get("allocation", VARIABLES["glidein_allocation"].default),
-        "order": raw.get("order", VARIABLES["glidein_order"].default),
-        "limits": {key: number for key, number in raw.get("limits", {}).items() if number is not None},
-        "guard": guard if guard["enabled"] else None,
-    }
+    deployment: str
+    allocation: str
+    order: List[str]
+    deployment_limits: Dict[str, Optional[int]]
+    guard: Dict[str, Any]
+
+
+# The variables of the Options.
+OPTIONS = tuple(PREFIX + field for field in Options._fields)
+
+
+def plan_options(variables: Any) -> Options:
+    """Return the Options. variables: hostvars of the first host of the play. Raises InputError."""
+    return Options(*settings(variables, *OPTIONS).values())
+
+
+DEFAULT_OPTIONS = plan_options({})
 
 
 def read_pool(

@@ -3,13 +3,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Leases: the jobs that a plan requests leases on, and the plan's items when fewer are granted."""
 
-from typing import TYPE_CHECKING, Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, cast
+from typing import Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, cast
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import NoAnswerError, ServerError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Path
-
-if TYPE_CHECKING:
-    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 
 # Of one site: {entry: {group id: jobs}}.
 Jobs = Dict[str, Dict[str, int]]
@@ -18,7 +16,7 @@ Jobs = Dict[str, Dict[str, int]]
 _ENTRIES_MOST = 1000
 
 
-def lease_requests_of(plan: "Iterable[PlanItem]", known: Iterable[Path] = ()) -> Dict[str, Jobs]:
+def lease_requests_of(plan: Iterable[PlanItem], known: Iterable[Path] = ()) -> Dict[str, Jobs]:
     """Return {site: {entry: {group id: jobs}}}: the jobs that starting, queued and new glideins are meant for.
 
     An entry without jobs is included with {}, which releases its lease. An entry whose queue is not known is left out,
@@ -78,8 +76,8 @@ def _is_short(requests: Jobs, granted: Jobs) -> bool:
 
 
 def trim(
-    plan: "Sequence[PlanItem]", granted: Mapping[str, Optional[Jobs]], limited: Container[str] = ()
-) -> "List[PlanItem]":
+    plan: Sequence[PlanItem], granted: Mapping[str, Optional[Jobs]], limited: Container[str] = ()
+) -> List[PlanItem]:
     """Return the plan's items with fewer new glideins where a site was granted less than the plan requests.
 
     plan: PlanItems; granted: {site: {entry: {group id: jobs}}} of the sites that made a request, {site: None} for a
@@ -124,7 +122,7 @@ def _why_missing(site: str, granted: Mapping[str, Optional[Jobs]], limited: Cont
     return f"is {why}", f"are {why}"
 
 
-def _without_jobs(item: "PlanItem", lost: Dict[str, int], why: Tuple[str, str]) -> "PlanItem":
+def _without_jobs(item: PlanItem, lost: Dict[str, int], why: Tuple[str, str]) -> PlanItem:
     """Return an item without jobs, {group id: jobs}, and without the new glideins that only they need."""
     waits = {group: (jobs - lost[group], each) for group, (jobs, each) in item.waits.items()}
     needed = item.overdue + _glideins(waits.values())
@@ -134,7 +132,7 @@ def _without_jobs(item: "PlanItem", lost: Dict[str, int], why: Tuple[str, str]) 
     return item.with_queued(queued, f"{jobs} of its jobs {why[0] if jobs == 1 else why[1]}{fewer}", waits)
 
 
-def _without_new_redundant(item: "PlanItem") -> "PlanItem":
+def _without_new_redundant(item: PlanItem) -> PlanItem:
     """Return an item without new redundant glideins, which `wanted` does not include."""
     if item.counted is None:
         return item

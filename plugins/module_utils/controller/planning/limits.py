@@ -10,7 +10,7 @@ into the next period's budget; queued glideins may start at any time, so their w
 """
 
 import datetime
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.room import Room, tightest_of
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.capacity import EntryShape
@@ -22,10 +22,8 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.in
     Pool,
     Site,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import listed
-
-if TYPE_CHECKING:
-    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 
 # An entry, (site, entry), or a site, (site, None).
 BudgetPath = Tuple[str, Optional[str]]
@@ -61,7 +59,7 @@ class Usage(NamedTuple):
     sites: Sequence[Site]
     shapes: Sequence[EntryShape]
     kept: List[int]  # by shape, queued glideins that stay or that the plan has ordered so far
-    limits: Dict[str, int]  # of the deployment
+    limits: Dict[str, Optional[int]]  # of the deployment
     unproven: Dict[Path, UnprovenLimit]
     budgets: Budgets = {}
 
@@ -77,9 +75,9 @@ class Headroom:
             by_site.setdefault(shape.path[0], []).append((shape, kept))
         shared = {site.name: _used(by_site.get(site.name, ()), site.without_shape) for site in usage.sites}
         in_all = {key: sum(used[key] for used in shared.values()) for key in LIMIT_KEYS}
-        deployment = [Room.of("deployment limit", usage.limits, in_all)] if usage.limits else []
+        deployment = Room.of("deployment limit", usage.limits, in_all)
         budget_rooms = _budget_rooms(usage.budgets, list(zip(usage.shapes, usage.kept)))
-        self._rooms: Dict[Path, List[Union[Room, BudgetRoom]]] = {}
+        self._rooms: Dict[Path, List[Room]] = {}
         for site in usage.sites:
             of_site = Room.of(f"{site.name} site limit", site.config["limits"], shared[site.name])
             for entry in site.config["entries"].values():
@@ -88,7 +86,7 @@ class Headroom:
                 rooms = [Room.of(f"{'/'.join(path)} limit", entry["limits"], _used(here))]
                 if path in usage.unproven:
                     rooms.append(_room_for_unproven(here, usage.unproven[path]))
-                self._rooms[path] = [*rooms, of_site, *deployment, *_of_path(path, budget_rooms)]
+                self._rooms[path] = [*rooms, of_site, deployment, *_of_path(path, budget_rooms)]
 
     def left(self, shape: EntryShape) -> Optional[int]:
         """Return how many more glideins of a shape all limits admit, or None for any number."""
@@ -155,20 +153,14 @@ class Budget(NamedTuple):
         """Return whether the budget is that of the shape's entry or site."""
         return shape.path[0] == self.path[0] and self.path[1] in (None, shape.path[1])
 
-    def costs(self, shape: EntryShape) -> Dict[str, float]:
-        """Return {key: core-seconds} that a glidein of a shape which has not started may use at most."""
-        walltime_s = shape.entry["walltime_s"]
-        return {_NOW: shape.size[0] * min(walltime_s, self.end_s - self.now_s), _NEXT: shape.size[0] * walltime_s}
 
-
-class BudgetRoom:
-    """The core-seconds that a budget leaves; below zero if it is exceeded. Its methods are those of Room."""
+class BudgetRoom(Room):
+    """The core-seconds that a budget leaves in this period and in the next one; below zero if it is exceeded."""
 
     def __init__(self, budget: Budget, queued: _Queued) -> None:
         """queued: glideins of any entries; those of others do not count."""
+        super().__init__({}, {})
         self._budget = budget
-        self.reasons: Dict[str, str] = {}
-        self.left: Dict[str, float] = {}
         label = "/".join(part for part in budget.path if part)
         if budget.unknown:
             self.reasons[_NOW] = (
@@ -185,16 +177,12 @@ class BudgetRoom:
                 # A sick glidein may start when it is released.
                 self.take(glideins + (shape.counts.sick if shape.counts else 0), shape)
 
-    def tightest(self, shape: EntryShape) -> Tuple[int, str]:
-        """Return (glideins of a shape that there is room for, key of the period that decides)."""
-        costs = self._budget.costs(shape)
-        return min((max(0, int(left // costs[key])), key) for key, left in self.left.items())
-
-    def take(self, glideins: int, shape: EntryShape) -> None:
-        """Subtract the core-seconds of glideins that have not started."""
-        costs = self._budget.costs(shape)
-        for key in self.left:
-            self.left[key] -= glideins * costs[key]
+    def each(self, key: str, shape: EntryShape) -> float:
+        """Return the core-seconds of a period that a glidein of a shape which has not started may use at most."""
+        walltime_s = shape.entry["walltime_s"]
+        if key == _NOW:
+            walltime_s = min(walltime_s, self._budget.end_s - self._budget.now_s)
+        return shape.size[0] * walltime_s
 
 
 def budgets_of(pool: Pool, shapes: Sequence[EntryShape], now_s: float) -> Budgets:
@@ -231,18 +219,16 @@ def fit_in_budgets(wanted: List[Tuple[EntryShape, int]], budgets: Budgets) -> Li
     rooms = _budget_rooms(known, [(shape, 0) for shape, _queued in wanted])
     found = []
     for shape, queued in wanted:
-        reason = None
-        for room in _of_path(shape.path, rooms):
-            number, key = room.tightest(shape)
-            if number < queued:
-                queued, reason = number, room.reasons[key]
-        for room in _of_path(shape.path, rooms):
-            room.take(queued, shape)
-        found.append((queued, reason))
+        here = _of_path(shape.path, rooms)
+        left, reason = tightest_of(here, shape)
+        fitting = queued if left is None else min(queued, left)
+        for room in here:
+            room.take(fitting, shape)
+        found.append((fitting, reason if fitting < queued else None))
     return found
 
 
-def with_budget_notes(items: "List[PlanItem]", shapes: Sequence[EntryShape], budgets: Budgets) -> "List[PlanItem]":
+def with_budget_notes(items: List[PlanItem], shapes: Sequence[EntryShape], budgets: Budgets) -> List[PlanItem]:
     """Return the PlanItem of each shape with the state of its budgets as notes."""
     rooms = _budget_rooms(budgets, [(shape, item.queued) for item, shape in zip(items, shapes)])
     after = []

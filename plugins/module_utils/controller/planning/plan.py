@@ -6,7 +6,7 @@
 Each stage takes values and returns new ones.
 """
 
-from typing import Any, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple, cast
+from typing import Any, Counter, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import guard
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.assign import (
@@ -30,12 +30,12 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.classad import Matcher
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import (
-    Key,
-    Path,
+    DEFAULT_OPTIONS,
+    Options,
     Pool,
-    plan_options,
     read_pool,
 )
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import (
     ConcurrencyLimits,
     JobClass,
@@ -64,116 +64,6 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.re
 MOST_ROUNDS = 100
 
 
-class PlanItem(NamedTuple):
-    """The item of one shape, from the decision over the leases to the report. Glideins are counted in the queue."""
-
-    site: str
-    entry: str
-    shape: str
-    queued: int  # glideins that should be queued
-    wanted: int  # the same before the guard, without redundant ones
-    # The glideins that are there now; None if the queue is not known: the entry is then left as it is.
-    counted: Optional[int] = None  # queued ones
-    running: Optional[int] = None
-    sick: Optional[int] = None
-    kept_sick: int = 0  # those of them that are not cancelled: usually one that can never start
-    long_queued: int = 0  # overdue ones among the counted, on which the plan does not rely
-    cpus: int = 1  # cores of a glidein
-    registered: int = 0  # glideins that the collector knows
-    jobs: Dict[str, int] = {}  # {kind of slot: jobs that have one}
-    serves: Dict[str, int] = {}  # {group id: jobs} of starting, queued and new glideins
-    waits: Dict[str, Tuple[int, int]] = {}  # {group id: (jobs, jobs per glidein)} of queued and new glideins
-    redundant: Dict[str, int] = {}  # {group id: jobs} of redundant glideins
-    unused: int = 0  # queued glideins that no job needs
-    limited_by: Optional[str] = None  # why jobs that fit get no more glideins, as text
-    text: str = ""  # the reason without the notes
-    notes: Tuple[str, ...] = ()  # what changed the decision afterwards, as text
-
-    @property
-    def key(self) -> Key:
-        """Return (site, entry, shape)."""
-        return self.site, self.entry, self.shape
-
-    @property
-    def path(self) -> Path:
-        """Return (site, entry)."""
-        return self.site, self.entry
-
-    @property
-    def overdue(self) -> int:
-        """Return how many overdue glideins stay: the newest are cancelled first."""
-        return min(self.long_queued, self.queued)
-
-    @property
-    def added(self) -> int:
-        """Return the number of glideins to submit; below zero, of queued ones to cancel. The queue must be known."""
-        return self.queued - cast(int, self.counted)
-
-    @property
-    def present(self) -> Optional[int]:
-        """Return the number of glideins that should be queued or running; None if the queue is not known."""
-        return None if self.running is None else self.queued + self.running
-
-    @property
-    def jobs_served(self) -> int:
-        """Return the number of jobs that starting, queued and new glideins are meant for."""
-        return sum(self.serves.values())
-
-    @property
-    def reason(self) -> str:
-        """Return the reason with the notes."""
-        return "; ".join([self.text, *self.notes])
-
-    def with_queued(self, queued: int, note: str, waits: Optional[Dict[str, Tuple[int, int]]] = None) -> "PlanItem":
-        """Return the item with so many glideins queued, and a note unless the number stays.
-
-        waits: the jobs that they are for, if the jobs have changed; by default, those that are taken away lose theirs.
-        """
-        if waits is None:
-            if queued == self.queued:
-                return self
-            waits = self.waits if queued > self.queued else self._shared_waits(queued)
-        serves = dict(self.serves)
-        for group, (jobs, _each) in self.waits.items():
-            serves[group] -= jobs - waits.get(group, (0, 0))[0]
-        return self._replace(
-            queued=queued,
-            serves={group: jobs for group, jobs in serves.items() if jobs},
-            waits={group: wait for group, wait in waits.items() if wait[0]},
-            notes=(*self.notes, note),
-        )
-
-    def result(self) -> Dict[str, Any]:
-        """Return the item in plain containers, for a result of Ansible. PlanItem(**result) is the item again."""
-        waits = {group: list(wait) for group, wait in self.waits.items()}
-        return dict(self._asdict(), waits=waits, notes=list(self.notes))
-
-    @property
-    def wanted_present(self) -> Optional[int]:
-        """Return `present` before the guard, without redundant ones."""
-        return None if self.running is None else self.wanted + self.running
-
-    @property
-    def differs(self) -> bool:
-        """Return whether there are glideins to submit or cancel, as far as the queue is known."""
-        return self.counted is not None and (self.added != 0 or cast(int, self.sick) > self.kept_sick)
-
-    def order(self) -> Dict[str, Any]:
-        """Return the item of the module glideins: what the login node needs to act."""
-        return {
-            "entry": self.entry,
-            "shape": self.shape,
-            "present": self.present,
-            "added": None if self.running is None else self.added,
-            "kept_sick": self.kept_sick,
-        }
-
-    def _shared_waits(self, queued: int) -> Dict[str, Tuple[int, int]]:
-        """Return the waits of fewer queued glideins. Overdue ones serve no job."""
-        before, after = max(1, self.queued - self.overdue), max(0, queued - self.overdue)
-        return {group: (min(jobs * after // before, after * each), each) for group, (jobs, each) in self.waits.items()}
-
-
 def make_plan(
     demand: Dict[str, Any],
     supply: Dict[str, Any],
@@ -181,14 +71,13 @@ def make_plan(
     now_s: float,
     max_age_s: float,
     explain: Optional[str] = None,
-    options: Optional[Dict[str, Any]] = None,
+    options: Options = DEFAULT_OPTIONS,
 ) -> Dict[str, Any]:
     """Plan for all sites at once: a pure function.
 
     demand, supply: results of get_demand and get_supply; sites: of input.read_sites, {"site": normalise_site result,
     "queue": result of queue_info or None, "error": text or None}, no two of one name; now_s: epoch seconds; max_age_s:
-    seconds after which demand and supply are too old to act upon; explain: id of a demand group; options: see
-    input.plan_options.
+    seconds after which demand and supply are too old to act upon; explain: id of a demand group.
 
     Returns a mapping of: plan, PlanItems by site, entry and shape; unserved, [{"group", "count", "reason"}] of the jobs
     that no glidein is ordered for; unserved_at, {group id: {site: reason}} of the largest groups of them; explanation,
@@ -197,11 +86,10 @@ def make_plan(
     entries, only running glideins are to be present. Raises InputError; MissingLibraryError when there are Requirements
     and no library to evaluate them.
     """
-    settings = plan_options(options)
     matcher = Matcher(now_s)
     pool = read_pool(demand, supply, sites, now_s, max_age_s)
-    job_classes = job_classes_of(pool.groups, settings["order"], now_s)
-    shapes, findings = guard.assess(entry_shapes(pool, now_s), pool, settings["guard"], now_s)
+    job_classes = job_classes_of(pool.groups, options.order, now_s)
+    shapes, findings = guard.assess(entry_shapes(pool, now_s), pool, options.guard, now_s)
     limits = unlimited = ConcurrencyLimits({}, {}, {})
     unserved_at: Dict[str, Dict[str, str]] = {}
     if pool.stop:
@@ -214,11 +102,11 @@ def make_plan(
         fit = Fit(shapes + other_machines(pool, shapes), matcher, pool.reported_attributes)
         job_classes = tuple(with_variants(one, fit.capacities, matcher, now_s) for one in job_classes)
         masks = [fit.masks(job_class) for job_class in job_classes]
-        outcome = _assign_jobs(job_classes, masks, fit, shapes, pool, findings, settings, budgets)
+        outcome = _assign_jobs(job_classes, masks, fit, shapes, pool, findings, options, budgets)
         limits = outcome.packed.limits
         items = decided_items(shapes, job_classes, *outcome)
         unserved, unserved_at = unserved_jobs(job_classes, masks, items, shapes, outcome.packed, fit)
-        items, held_back = guard.apply(items, shapes, findings, pool.sites, settings, now_s, budgets)
+        items, held_back = guard.apply(items, shapes, findings, pool.sites, options, now_s, budgets)
         items = with_budget_notes(items, shapes, budgets)
         unserved.update(held_back)
     plan = sorted((_with_text(item, shape, pool) for item, shape in zip(items, shapes)), key=lambda item: item.key)
@@ -262,7 +150,7 @@ def _assign_jobs(
     shapes: Sequence[EntryShape],
     pool: Pool,
     findings: guard.Findings,
-    settings: Dict[str, Any],
+    options: Options,
     budgets: Budgets,
 ) -> _Outcome:
     """Subtract, limit and pack, and return the _Outcome. masks: of Fit.masks.
@@ -271,7 +159,7 @@ def _assign_jobs(
     them in the queue, then leaves them as they are. (A group that is served early could otherwise take, next time, the
     glideins that were meant for a later one.) Redundant glideins are ordered when all jobs have their own.
     """
-    spread = settings["allocation"] == "spread"
+    spread = options.allocation == "spread"
     matches, doubts = [certain for certain, _doubt in masks], [doubt for _certain, doubt in masks]
     eager = redundant_masks(shapes, matches)
     queued = [shape.queued for shape in shapes]
@@ -281,7 +169,7 @@ def _assign_jobs(
         extra = redundant_glideins(job_classes, eager, shapes, subtracted)
         unused = [number - more for number, more in zip(subtracted.unused, extra.glideins)]
         kept = _without_surplus(shapes, queued, unused, pool.silent_schedds, budgets)
-        usage = Usage(pool.sites, shapes, kept, settings["limits"], findings.unproven, budgets)
+        usage = Usage(pool.sites, shapes, kept, options.deployment_limits, findings.unproven, budgets)
         packed = pack(job_classes, matches, shapes, subtracted.unplaced, usage, spread, doubts, subtracted.limits)
         ordered = packed.ordered
         if not any(ordered) and any(one.jobs for one in extra.missing):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Explain: the reasons of the plan's decisions, and of the jobs that are not served, as text."""
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, cast
+from typing import Any, Dict, List, Optional, Sequence, Tuple, cast
 
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid
@@ -17,13 +17,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.ca
     EntryShape,
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import Counts
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.jobs import ConcurrencyLimits, JobClass
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.machine import jobs_per_slot
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.match import Fit, indices
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import count, listed
-
-if TYPE_CHECKING:
-    from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
 
 # The reason of an item whose queue is not known. What follows says why.
 KEPT = "kept as it is, because its queue is not known"
@@ -41,7 +39,7 @@ _MOST_EXPLAINED = 20
 def unserved_jobs(
     job_classes: Sequence[JobClass],
     masks: List[Tuple[int, int]],
-    items: "List[PlanItem]",
+    items: List[PlanItem],
     shapes: Sequence[EntryShape],
     packed: Packed,
     fit: Fit,
@@ -67,7 +65,7 @@ def unserved_jobs(
 def explanation(
     group_id: str,
     job_classes: Sequence[JobClass],
-    items: "List[PlanItem]",
+    items: List[PlanItem],
     shapes: Sequence[EntryShape],
     errors: Dict[str, str],
     fit: Fit,
@@ -97,7 +95,7 @@ def explanation(
     return rows
 
 
-def item_text(item: "PlanItem", shape: EntryShape, silent_schedds: Optional[str]) -> str:
+def item_text(item: PlanItem, shape: EntryShape, silent_schedds: Optional[str]) -> str:
     """Return the reason of an item whose queue is known, without its notes.
 
     shape: its EntryShape; silent_schedds: names of schedds that did not answer, as text, or None.
@@ -177,10 +175,10 @@ def _why_left(
 
 
 def _why_at_sites(
-    job_class: JobClass, mask: int, items: "List[PlanItem]", shapes: Sequence[EntryShape], fit: Fit
+    job_class: JobClass, mask: int, items: List[PlanItem], shapes: Sequence[EntryShape], fit: Fit
 ) -> Dict[str, str]:
     """Return {site: why it serves no more jobs of the class}, of a shape where they fit, if there is one."""
-    chosen: "Dict[str, Tuple[bool, PlanItem, EntryShape]]" = {}
+    chosen: Dict[str, Tuple[bool, PlanItem, EntryShape]] = {}
     for index, (item, shape) in enumerate(zip(items, shapes)):
         fits = bool(mask >> index & 1)
         if item.site not in chosen or fits > chosen[item.site][0]:
@@ -191,7 +189,7 @@ def _why_at_sites(
     }
 
 
-def _why_no_more(item: "PlanItem", shape: EntryShape) -> str:
+def _why_no_more(item: PlanItem, shape: EntryShape) -> str:
     """Return why a shape where jobs fit serves no more of them."""
     if item.counted is None:
         return "its queue is not known"
@@ -202,7 +200,7 @@ def _why_no_more(item: "PlanItem", shape: EntryShape) -> str:
 
 def _explained(
     job_class: JobClass,
-    item: "PlanItem",
+    item: PlanItem,
     shape: EntryShape,
     errors: Dict[str, str],
     fit: Fit,
@@ -236,13 +234,13 @@ def _not_registered(shape: EntryShape) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _overdue(item: "PlanItem", shape: EntryShape) -> str:
+def _overdue(item: PlanItem, shape: EntryShape) -> str:
     overdue_s = shape.overdue_s
     since = f"{overdue_s} s" if overdue_s % 60 else f"{overdue_s // 60} min"
     return f"{item.overdue} queued for more than {since} {'serves' if item.overdue == 1 else 'serve'} no job"
 
 
-def _by_kind(item: "PlanItem") -> str:
+def _by_kind(item: PlanItem) -> str:
     """Return the numbers of an item's jobs by the slots that they are given to."""
     waiting = item.jobs.get(QUEUED, 0) + item.jobs.get(NEW, 0)
     name = "queued or new glideins" if item.added > 0 else "queued glideins"

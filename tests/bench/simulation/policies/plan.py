@@ -17,11 +17,11 @@ from ansible_collections.glidein.ops.plugins.module_utils.common.entries import 
 )
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import MAX_DEMAND_AGE_S  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import make_plan  # noqa: E402
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.leases import (  # noqa: E402
     request_leases,
     trim,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem  # noqa: E402
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import since  # noqa: E402
 
 

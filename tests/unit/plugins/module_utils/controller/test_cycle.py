@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.controller import cycle, demand_client
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning import classad
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.reconcile import decide
 from ansible_collections.glidein.ops.plugins.module_utils.login_node.site_queue import SiteJobs
 from ansible_collections.glidein.ops.tests.unit.support import builders

@@ -8,7 +8,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle_summa
     status_report,
     status_table,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.report_text import WIDTH
 from ansible_collections.glidein.ops.tests.unit.support.builders import (
     NOW,

@@ -5,7 +5,7 @@ import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import InputError
 from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import Plan
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import select_hosts
-from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.plan import PlanItem
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.item import PlanItem
 from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import (
     demand_server_sites,
     inventory_sites,

@@ -12,8 +12,8 @@ import yaml
 from ansible_collections.glidein.ops.plugins.doc_fragments.site import ModuleDocFragment
 from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce import HTCondorCE
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import parse_duration
-from ansible_collections.glidein.ops.plugins.module_utils.controller.cycle import PLAN
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import OPTION_VARIABLES, PREFIX
+from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import OPTIONS
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import EACH, VARIABLES
 
 ROOT = pathlib.Path(__file__).parents[5]
@@ -82,7 +82,7 @@ def test_playbooks_and_roles_have_the_defaults_of_the_table_where_they_read_a_va
 
 def test_pull_mode_copies_the_variables_of_the_plan_and_of_modules():
     copied = yaml.safe_load((ROOT / "roles/pull/vars/main.yml").read_text(encoding="utf-8"))["__pull_names"]
-    needed = {name for name, variable in VARIABLES.items() if variable.required or variable.modules} | set(PLAN)
+    needed = {name for name, variable in VARIABLES.items() if variable.required or variable.modules} | set(OPTIONS)
     needed |= {name for variables in OPTION_VARIABLES.values() for name in variables.values()}
     # The key of the bucket stays on the controller; the role pull refuses glidein_log_s3.
     assert needed - set(copied) == {"glidein_log_s3"}

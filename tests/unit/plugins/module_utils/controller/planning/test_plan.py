@@ -20,6 +20,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     supplied,
     supply,
 )
+from ansible_collections.glidein.ops.tests.unit.support.plan_options import options
 
 WIDE = {"queued": 1000, "total": 1000, "per_cycle": 1000}
 
@@ -205,7 +206,7 @@ SHARES = {
 
 @pytest.mark.parametrize("entries, count, allocation, shares", SHARES.values(), ids=SHARES)
 def test_entries_of_one_priority_share_the_jobs(entries, count, allocation, shares):
-    result = planned([group(count=count)], two_entries(**entries), options={"allocation": allocation})
+    result = planned([group(count=count)], two_entries(**entries), options=options(allocation=allocation))
     assert [presents(result)[("s" + name, name, "core")] for name in ("a", "b")] == shares
 
 
@@ -213,7 +214,7 @@ def test_entries_share_jobs_by_their_present_glideins_too():
     sites = two_entries()
     sites[0]["queue"]["entries"][0]["running"] = 4
     known = supply(supplied("a", registered=4, site_name="sa"))
-    result = planned([group(count=10)], sites, supply_=known, options={"allocation": "spread"})
+    result = planned([group(count=10)], sites, supply_=known, options=options(allocation="spread"))
     assert presents(result) == {("sa", "a", "core"): 7, ("sb", "b", "core"): 7}
 
 
@@ -236,7 +237,7 @@ def test_the_operators_order_of_groups_applies(order, served):
         group("many", 4, memory_mb=896, cpus=1),
         group("short", 1, memory_mb=3000, cpus=2, max_runtime_s=60),
     ]
-    assert served in only(planned(groups, sites, options={"order": order})).serves
+    assert served in only(planned(groups, sites, options=options(order=order))).serves
 
 
 def test_among_equals_the_oldest_job_comes_first_and_ids_are_numbers():
@@ -485,8 +486,8 @@ def test_limits_of_an_entry_of_a_site_and_of_the_deployment_are_kept(limits, mos
     of_site = [planned_site(site({"a": entry(**free), "b": entry(**free)}, limits))]
     of_all = [planned_site(site({"a": entry(**free)}, name=name)) for name in ("x", "y")]
     jobs = group(count=50, cpus=2, gpus=1)
-    for sites, options in ((of_entry, {}), (of_site, {}), (of_all, {"limits": limits})):
-        assert sum(presents(planned([jobs], sites, options=options)).values()) == most
+    for sites, variables in ((of_entry, {}), (of_site, {}), (of_all, {"deployment_limits": limits})):
+        assert sum(presents(planned([jobs], sites, options=options(**variables))).values()) == most
 
 
 def test_the_deployments_limit_counts_glideins_last_queued_at_unreadable_sites():
@@ -494,7 +495,7 @@ def test_the_deployments_limit_counts_glideins_last_queued_at_unreadable_sites()
     told = history([{"age_s": 300, "queued": 4, "running": 3}])
     for registered, ordered in ((3, 1), (0, 1), (6, 4)):  # three of the six registered glideins have started since
         known = supply(supplied(registered=registered, site_name="away", history=told))
-        result = planned([group(count=50)], sites, supply_=known, options={"limits": {"queued": 5}})
+        result = planned([group(count=50)], sites, supply_=known, options=options(deployment_limits={"queued": 5}))
         assert presents(result)[("x", "a", "core")] == ordered
         assert "deployment limit queued 5 reached" in result["plan"][1].reason
 

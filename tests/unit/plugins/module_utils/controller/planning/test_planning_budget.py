@@ -22,6 +22,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     supplied,
     supply,
 )
+from ansible_collections.glidein.ops.tests.unit.support.plan_options import options
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,11 +65,11 @@ def lab(entries, have=None, budget=None):
     return planned_site(normalise_site("glidein", "lab", entries, None, budget), queue(have))
 
 
-def planned(jobs, site, known, now_s=NOW, guard=False, **more):
+def planned(jobs, site, known, now_s=NOW, guarded=False, **more):
     """Return (result, {entry: item}) of a plan for jobs of 28 cores."""
     told = supply(*more.pop("supplies", ()), as_of=now_s - 10, core_hours=known, **more)
     asked = demand(group(count=jobs, cpus=28, memory_mb=100000), as_of=now_s - 10)
-    result = make_plan(asked, told, [site], now_s, 900, options={"guard": guard})
+    result = make_plan(asked, told, [site], now_s, 900, options=options(guard={"enabled": guarded}))
     return result, {item.entry: item for item in result["plan"]}
 
 
@@ -130,10 +131,11 @@ def test_a_server_clock_that_is_ahead_does_not_reduce_the_reservation():
 def test_glideins_that_the_budget_has_no_room_for_are_withdrawn_also_by_the_guard():
     have = {("RM", "node"): {"queued": 5, "running": 1, "oldest_queued_s": 10, "queued_since": [[NOW - 15, 5]]}}
     wanted = supplied("RM", "node", history=history([{"age_s": 60, "wanted": 6, "running": 1, "launched": 5}]))
-    for guard in (False, {}):
+    for guarded in (False, True):
         for jobs in (0, 9):
             site = lab({"RM": entry(28 * 48 * 3)}, have)
-            item = planned(jobs, site, used(("RM", 0, 0, {"read_at": NOW})), guard=guard, supplies=[wanted])[1]["RM"]
+            known = used(("RM", 0, 0, {"read_at": NOW}))
+            item = planned(jobs, site, known, guarded=guarded, supplies=[wanted])[1]["RM"]
             assert item.present <= 3
             assert item.present >= 1
     assert item.present == 3
@@ -268,7 +270,7 @@ def test_no_plan_exceeds_a_budget(jobs, pool, guarded, silent):
     asked = demand(group(count=jobs, cpus=20, memory_mb=1000), as_of=now_s, schedds={"answered": [], "failed": failed})
     plans = [{"age_s": NOW - now_s + 60, "wanted": 9, "running": 0, "launched": 9}]
     told = supply(*(supplied(name, "node", history=history(plans)) for name in "ab"), as_of=now_s, core_hours=known)
-    result = make_plan(asked, told, [site], now_s, 900, options={"guard": {} if guarded else False})
+    result = make_plan(asked, told, [site], now_s, 900, options=options(guard={"enabled": guarded}))
     items = {item.entry: item for item in result["plan"]}
     budgets = [(one["budget"], [name]) for name, one in site["site"]["entries"].items()]
     for budget, names in [*budgets, (site["site"]["budget"], list(items))]:

@@ -18,6 +18,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     supplied,
     supply,
 )
+from ansible_collections.glidein.ops.tests.unit.support.plan_options import options
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,8 +35,8 @@ def drained(have, drains, entries=None, name="lab"):
     return planned_site(site(entries or BOTH, name=name), dict(queue(have, name=name), drains=drains))
 
 
-def planned(jobs, sites, told=None, options=None):
-    result = make_plan(demand(group(count=jobs)), told or supply(), sites, NOW, 900, options=options)
+def planned(jobs, sites, told=None):
+    result = make_plan(demand(group(count=jobs)), told or supply(), sites, NOW, 900)
     return result, {(item.site, item.entry): item for item in result["plan"]}
 
 
@@ -130,7 +131,7 @@ def test_a_drained_entry_gets_no_glidein_and_keeps_all_that_run(
     failed = [{"name": "s", "error": "timeout"}] if silent else []
     asked = demand(group(count=jobs), schedds={"answered": ["cm"], "failed": failed})
     sites = [drained(have, [drain(entry) for entry in entries])]
-    plan = make_plan(asked, told, sites, NOW, 900, options={"guard": {} if guarded else False})
+    plan = make_plan(asked, told, sites, NOW, 900, options=options(guard={"enabled": guarded}))
     for item in plan["plan"]:
         there = have[(item.entry, "core")]
         assert item.present >= there["running"]

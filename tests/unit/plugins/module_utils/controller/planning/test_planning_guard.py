@@ -20,6 +20,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     supplied,
     supply,
 )
+from ansible_collections.glidein.ops.tests.unit.support.plan_options import options
 
 WIDE = {"queued": 10**6, "total": 10**6, "per_cycle": 10**6}
 
@@ -32,7 +33,7 @@ def planned(count, have=None, known=None, entries=None, demanded=None, history_o
     sites = [planned_site(site(entries or {"main": entry()}), queue({("main", "core"): have or {}}))]
     read = supply(*([known] if known else []), demand_history=[list(pair) for pair in history_of_demand])
     jobs = demand(*(demanded if demanded is not None else [group(count=count)] if count else []))
-    return make_plan(jobs, read, sites, NOW, 900, options={"guard": guard})
+    return make_plan(jobs, read, sites, NOW, 900, options=options(guard=guard))
 
 
 def main(result):
@@ -87,7 +88,7 @@ def test_jobs_held_back_by_the_limit_go_to_other_entries():
 
 def test_nothing_is_limited_where_the_guard_is_off():
     sites = [planned_site(site({"main": entry()}))]
-    result = make_plan(demand(group(count=1000)), supply(), sites, NOW, 900, options={"guard": False})
+    result = make_plan(demand(group(count=1000)), supply(), sites, NOW, 900, options=options(guard={"enabled": False}))
     assert result["plan"][0].present == 1000
 
 
@@ -186,8 +187,8 @@ def three_sites(jobs, bridges, cedar=None, umd=None, leased=0, **guard):
         )
         for name in shapes
     ]
-    options = {"guard": dict({"cancel_delay": 0}, **guard)}
-    result = make_plan(demand(group(count=jobs, leased=leased)), supply(), sites, NOW, 900, options=options)
+    jobs = demand(group(count=jobs, leased=leased))
+    result = make_plan(jobs, supply(), sites, NOW, 900, options=options(guard={"cancel_delay": 0, **guard}))
     items = {item.site: item for item in result["plan"]}
     return dict(result, items=items, queued={name: items[name].present - items[name].running for name in items})
 

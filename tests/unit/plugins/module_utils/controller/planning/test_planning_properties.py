@@ -25,6 +25,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     supply,
 )
 from ansible_collections.glidein.ops.tests.unit.support.growth import SCALE, assert_linear
+from ansible_collections.glidein.ops.tests.unit.support.plan_options import options
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,9 +100,10 @@ def pools(draw, limits=limit_sets, registered=None, free=no_slots):
 unlimited = pools(limits=st.just(NO_LIMITS), free=slots)
 
 
-def plan(groups, pool, **options):
-    """Return the plan before the guard, unless the options set a guard."""
-    return make_plan(demand(*groups), pool[1], pool[0], NOW, 900, options=dict({"guard": False}, **options))
+def plan(groups, pool, **variables):
+    """Return the plan before the guard, unless the variables, without their prefix, set a guard."""
+    variables = {"guard": {"enabled": False}, **variables}
+    return make_plan(demand(*groups), pool[1], pool[0], NOW, 900, options=options(**variables))
 
 
 def rows(result):
@@ -179,7 +181,7 @@ def _within_limits(items, pool):
 def test_no_limit_of_the_deployment_is_ever_exceeded(groups, pool, limits, allocation):
     used = dict.fromkeys(limits, 0)
     new = change_cores = change_gpus = 0
-    for item in plan(groups, pool, limits=limits, allocation=allocation)["plan"]:
+    for item in plan(groups, pool, deployment_limits=limits, allocation=allocation)["plan"]:
         one = next(one for one in pool[0] if one["site"]["site"] == item.site)
         size = one["site"]["entries"][item.entry]["shapes"][item.shape]
         there = next(c for c in one["queue"]["entries"] if (c["entry"], c["shape"]) == (item.entry, item.shape))
@@ -234,11 +236,11 @@ def test_at_most_one_glidein_per_job_is_ordered(groups, pool):
 
 @given(groups_of, pools(free=slots), st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(groups, pool, chance):
-    for options in ({}, {"allocation": "spread"}, {"guard": {}}):
-        _order_does_not_matter(groups, pool, chance, options)
+    for variables in ({}, {"allocation": "spread"}, {"guard": {}}):
+        _order_does_not_matter(groups, pool, chance, variables)
 
 
-def _order_does_not_matter(groups, pool, chance, options):
+def _order_does_not_matter(groups, pool, chance, variables):
     sites = [
         dict(
             one,
@@ -248,7 +250,7 @@ def _order_does_not_matter(groups, pool, chance, options):
         for one in pool[0]
     ]
     other = (_shuffled_list(sites, chance), dict(pool[1], entries=_shuffled_list(pool[1]["entries"], chance)))
-    assert plan(_shuffled_list(groups, chance), other, **options) == plan(groups, pool, **options)
+    assert plan(_shuffled_list(groups, chance), other, **variables) == plan(groups, pool, **variables)
 
 
 def _shuffled_list(items, chance):

@@ -17,6 +17,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     supplied,
     supply,
 )
+from ansible_collections.glidein.ops.tests.unit.support.plan_options import options
 
 FIELD_TRIAL = {"age_s": 300, "queued": 3, "running": 4, "registered": 4, "wanted": 7}
 NOTHING = {"age_s": 300, "queued": 0, "running": 0, "registered": 4, "wanted": 7}
@@ -27,7 +28,7 @@ def planned(have, *reports, registered=0, jobs=50, entries=None, supply_age_s=10
     known = supplied(registered=registered, history=history(reports) if reports else None)
     sites = [planned_site(site(entries or {"main": raw_entry()}), queue({("main", "core"): have}))]
     read = supply(known, as_of=NOW - supply_age_s)
-    result = make_plan(demand(group(count=jobs)), read, sites, NOW, 900, options={"guard": guard})
+    result = make_plan(demand(group(count=jobs)), read, sites, NOW, 900, options=options(guard=guard))
     return result, next(item for item in result["plan"] if item.entry == "main")
 
 

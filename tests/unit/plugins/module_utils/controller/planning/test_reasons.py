@@ -18,6 +18,7 @@ from ansible_collections.glidein.ops.tests.unit.support.builders import (
     supplied,
     supply,
 )
+from ansible_collections.glidein.ops.tests.unit.support.plan_options import options
 
 MAIN = ("main", "core")
 
@@ -28,13 +29,13 @@ UNKNOWN_BUDGET = (
 )
 
 
-def planned(jobs, have=None, known=None, entry=None, explain=None, failed=(), groups=(), **options):
+def planned(jobs, have=None, known=None, entry=None, explain=None, failed=(), groups=(), demand_history=(), **guard):
     """Return the result of make_plan for one entry and so many jobs of group a."""
 
-    read = supply(supplied(**(known or {})), demand_history=options.pop("demand_history", []))
+    read = supply(supplied(**(known or {})), demand_history=list(demand_history))
     jobs = demand(*([group(count=jobs)] if jobs else []), *groups, schedds={"answered": [], "failed": list(failed)})
     sites = [planned_site(site({"main": raw_entry(**(entry or {}))}), queue({MAIN: have or {}}))]
-    return make_plan(jobs, read, sites, NOW, 900, explain, {"guard": options})
+    return make_plan(jobs, read, sites, NOW, 900, explain, options(guard=guard))
 
 
 def reason(*arguments, **more):
