@@ -11,6 +11,7 @@ import re
 import shlex
 import signal
 
+from ansible_collections.glidein.ops.plugins.module_utils.batch.arrays import Arrays
 from ansible_collections.glidein.ops.plugins.module_utils.common.command import excerpt, quote_argv
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandError,
@@ -60,7 +61,7 @@ def by_word(table):
     return {word: value for value, words in table.items() for word in words.split()}
 
 
-class Scheduler(abc.ABC):
+class Scheduler(Arrays, abc.ABC):
     """The interface of a batch system. Subclasses consist of constants and small overrides.
 
     Methods ending in _argv and the parse_ methods are pure. submit, jobs and cancel run commands. What only some batch

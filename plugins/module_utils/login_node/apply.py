@@ -7,7 +7,7 @@ import collections
 import os
 import time
 
-from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Credentials
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Credentials
 from ansible_collections.glidein.ops.plugins.module_utils.common.atomic_files import write_atomically
 from ansible_collections.glidein.ops.plugins.module_utils.common.condor_settings import check_condor_config
 from ansible_collections.glidein.ops.plugins.module_utils.common.entries import (
@@ -234,10 +234,9 @@ class QueueUpdate:
         Raises OSError, CommandTimeoutError.
         """
         scheduler = self.queue.scheduler
-        has_arrays = isinstance(scheduler, Arrays)
         largest = self.queue.site["entries"][decision.entry]["array"]
         left, refused = decision.submit, None
-        sizes = collections.deque(scheduler.array_sizes(left, largest) if has_arrays else [None] * left)
+        sizes = collections.deque(scheduler.array_sizes(left, largest))
         while sizes:
             tasks = sizes.popleft()
             error = self._submit_one(decision, path, tasks, record)
@@ -248,8 +247,7 @@ class QueueUpdate:
                 sizes = collections.deque(scheduler.array_sizes(left, largest))
             else:
                 more = _TOO_MANY.format(decision.submit - left, decision.submit)
-                for_number = has_arrays and scheduler.refused_for_number(error)
-                self._failed(decision.entry, decision.shape, error, more if for_number else "")
+                self._failed(decision.entry, decision.shape, error, more if scheduler.refused_for_number(error) else "")
                 return
         if refused:
             self.hints.append(

@@ -25,7 +25,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     by_word,
     unknown_state,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Blahp, BlahpRequests
 from ansible_collections.glidein.ops.plugins.module_utils.batch.output import epoch_of_iso
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import CommandError, InputError, OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid, missing, text
@@ -71,7 +71,7 @@ _OTHER_JOBS = re.compile(r"<(JB_jid_[a-z_]+)>.*?</\1>", re.DOTALL)
 _OVERRIDDEN = ("-u", "-s")
 
 
-class GridEngine(Arrays, Blahp, Scheduler):
+class GridEngine(Blahp, Scheduler):
     """Grid Engine through qsub, qstat and qdel; one array job for any number of glideins."""
 
     name = "sge"

@@ -21,7 +21,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     Scheduler,
     unknown_state,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Blahp, BlahpRequests
 from ansible_collections.glidein.ops.plugins.module_utils.batch.output import find_json, printed_nothing
 from ansible_collections.glidein.ops.plugins.module_utils.common.quoting import classad_literal
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import choice, invalid, text
@@ -102,7 +102,7 @@ _OWN_ATTRIBUTES = (
 # fmt: on
 
 
-class ScheddJobs(Arrays, Scheduler):
+class ScheddJobs(Scheduler):
     """Jobs of a schedd through condor_submit, condor_q and condor_rm; one cluster for any number of glideins."""
 
     commands = {"condor_submit": ["condor_submit"], "condor_q": ["condor_q"], "condor_rm": ["condor_rm"]}

@@ -16,7 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     by_word,
     unknown_state,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Blahp, BlahpRequests
 from ansible_collections.glidein.ops.plugins.module_utils.batch.output import epoch_of_words, find_json
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandError,
@@ -101,7 +101,7 @@ _NO_JOB = re.compile(r"^No unfinished job found\s*$", re.MULTILINE)
 _NONE_PENDING = re.compile(r"^No (?:unfinished|pending) job found\s*$", re.MULTILINE)
 
 
-class Lsf(Arrays, Blahp, Scheduler):
+class Lsf(Blahp, Scheduler):
     """LSF through bsub, bjobs, bkill, lsid and bparams; one array job for any number of glideins."""
 
     name = "lsf"

@@ -14,7 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     by_word,
     unknown_state,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Blahp, BlahpRequests
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import clock
 from ansible_collections.glidein.ops.plugins.module_utils.common.validation import invalid, text
 
@@ -34,7 +34,7 @@ RESOURCE = text(re.compile(r"^[A-Za-z][A-Za-z0-9_-]*\Z"), "none, or the name of 
 _ASSIGNED = re.compile(r"([A-Za-z_]+)\s*=")
 
 
-class Pbs(Arrays, Blahp, Scheduler):
+class Pbs(Blahp, Scheduler):
     """qsub, qstat and qdel."""
 
     commands = {"qsub": ["qsub"], "qstat": ["qstat"], "qdel": ["qdel"]}

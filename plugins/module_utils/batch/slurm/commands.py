@@ -16,7 +16,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.base import (
     by_word,
     unknown_state,
 )
-from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays, Blahp, BlahpRequests
+from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Blahp, BlahpRequests
 from ansible_collections.glidein.ops.plugins.module_utils.batch.output import epoch_of_iso
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import OutputError
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import clock
@@ -95,7 +95,7 @@ _JOB_ID = re.compile(r"^(\d+)(?:_\d+)?(?:\+\d+)?\Z")
 _ENDED_STATUSES = (2021 % 256, 2017 % 256)
 
 
-class Slurm(Arrays, Blahp, Scheduler):
+class Slurm(Blahp, Scheduler):
     """Slurm through sbatch, squeue and scancel; one array job for any number of glideins."""
 
     name = "slurm"

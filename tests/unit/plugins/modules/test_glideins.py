@@ -13,7 +13,6 @@ from ansible.module_utils import basic
 from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import NO_CREDENTIALS, Credentials
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import GlideinError
 from ansible_collections.glidein.ops.plugins.module_utils.common.names import job_name
-from ansible_collections.glidein.ops.plugins.module_utils.login_node import apply
 from ansible_collections.glidein.ops.plugins.modules import glideins
 from ansible_collections.glidein.ops.tests.unit.support.batch_systems import slurm_with
 from ansible_collections.glidein.ops.tests.unit.support.builders import raw_entry, run_module, site_options, token
@@ -274,14 +273,6 @@ def test_an_array_that_the_site_refuses_for_its_size_is_made_smaller(run, slurm)
         "main/core: the batch system refused an array of 4 glideins and accepted 2 at a time. Set limits.array of the "
         "entry to 2."
     ]
-
-
-def test_a_batch_system_without_arrays_gets_plain_jobs(run, slurm, monkeypatch):
-    monkeypatch.setattr(apply, "Arrays", Credentials)  # a class that Slurm does not inherit
-    slurm.limit(jobs=2)
-    result = run({"main": 3})
-    assert [(one["job_id"], one["count"]) for one in result["submitted"]] == [("1", 1), ("2", 1)]
-    assert "AssocMaxSubmitJobLimit" in result["msg"]
 
 
 def test_a_site_with_a_limit_of_jobs_per_user_gets_that_many(run, slurm):

@@ -10,7 +10,7 @@ import os
 
 import pytest
 from ansible_collections.glidein.ops.plugins.module_utils.batch import make_scheduler
-from ansible_collections.glidein.ops.plugins.module_utils.batch.capabilities import Arrays
+from ansible_collections.glidein.ops.plugins.module_utils.batch.arrays import Arrays
 from ansible_collections.glidein.ops.plugins.module_utils.common.errors import (
     CommandError,
     CommandTimeoutError,
