@@ -11,7 +11,8 @@ class Arrays:
 
     # The smallest number of tasks of an array job; float("inf") for a batch system without array jobs.
     smallest_array = 1
-    # Pattern of the submitting command's error for an array with too many tasks, or a user with too many jobs.
+    # Pattern of the submitting command's error for an array with too many tasks, or a user with too many jobs. Each
+    # batch system has one.
     too_many_pattern = None
 
     def largest_array(self):
@@ -21,7 +22,8 @@ class Arrays:
     def array_sizes(self, count, limit):
         """Return the number of tasks of each submission (None: a plain job) of exactly `count` glideins.
 
-        limit: the largest number of tasks (1: no arrays, None: largest_array). Raises CommandTimeoutError.
+        limit: the operator's largest number of tasks (1: no arrays), or None. largest_array limits it, too. Raises
+        CommandTimeoutError.
         """
         ceiling = self.largest_array() if count > 1 else None
         largest = min((most for most in (limit, ceiling) if most), default=None)

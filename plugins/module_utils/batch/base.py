@@ -74,7 +74,7 @@ class Scheduler(Arrays, abc.ABC):
     # Further keys of glidein_scheduler_options, as options of a Spec. An option that an inventory sets for one host or
     # for a group of hosts needs a `variable`: a key of a mapping cannot be set so.
     more_options = {}
-    # The keys of the commands that submit jobs, and that remove jobs from the queue.
+    # Keys of `commands`: the one that submits jobs, and the one that removes jobs from the queue.
     submit_command = ""
     remove_command = ""
     # Options of the submitting command that an entry's directives may not contain -> the reason. The script has the
@@ -93,14 +93,14 @@ class Scheduler(Arrays, abc.ABC):
     script_on_stdin = False
     # Whether the cancelling command can be restricted to jobs that have not started.
     cancels_only_queued = False
-    # Each batch system has the next three patterns, or overrides parse_submission or had_ended.
+    # Each batch system has the next four patterns; parse_submission can replace the first one, had_ended the last two.
     # Pattern of the line with the submission's id, group 1, in the output of the submitting command.
     submitted_pattern = None
     # Pattern of the submitting command's error if the request was sent and the answer was lost: the batch system may
     # have accepted it.
     answer_lost_pattern = None
     # Patterns of the cancelling command's own lines (others are notices of the site), and of its line for a job that
-    # had ended before. The command processes the other ids.
+    # had ended before. The command then still cancels the other jobs.
     cancel_pattern = None
     ended_pattern = None
     # Key of an entry's `resources` -> RequestOption.
@@ -115,7 +115,7 @@ class Scheduler(Arrays, abc.ABC):
     # If the batch system cannot name the output file: the part of its name with which the script redirects its output,
     # as shell text within double quotes. None if an option names the file.
     script_output = None
-    # Pattern that is in each record of a job of this collection, and in no other.
+    # Pattern that is in each record of a job of this collection, and in no other: `readable` ignores unreadable others.
     own_record = BATCH_JOB
     # The last lines of the script, which call glidein.sh.
     call = ('exec /bin/sh "$GLIDEIN_HOME/glidein.sh"',)

@@ -7,7 +7,7 @@ import abc
 import collections
 
 # How blahp makes requests of a batch system. name: NAME of `batch NAME`; requests: the parts of an entry that blahp
-# requests from the job's attributes; options: those of blahp_options.
+# requests from the job's attributes; options: those that blahp_options requests.
 BlahpRequests = collections.namedtuple("BlahpRequests", ["name", "requests", "options"])
 
 # The result of Credentials.access without credentials.
@@ -22,7 +22,7 @@ class Blahp:
     def blahp_options(self, entry, shape, job_name):
         """Return the options, without directive_prefix, of a batch script that a gateway's blahp writes.
 
-        They are those of the parts in `options` of `blahp`. blahp itself writes those of the parts in `requests`.
+        They request the parts in `options` of `blahp`. blahp itself requests those in `requests`.
         """
         return list(entry["directives"])
 

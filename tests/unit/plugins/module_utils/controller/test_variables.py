@@ -14,6 +14,7 @@ from ansible_collections.glidein.ops.plugins.module_utils.batch.htcondor.ce impo
 from ansible_collections.glidein.ops.plugins.module_utils.common.units import parse_duration
 from ansible_collections.glidein.ops.plugins.module_utils.controller.inventory_variables import OPTION_VARIABLES, PREFIX
 from ansible_collections.glidein.ops.plugins.module_utils.controller.planning.input import OPTIONS
+from ansible_collections.glidein.ops.plugins.module_utils.controller.sites import read_site
 from ansible_collections.glidein.ops.plugins.module_utils.controller.variables import EACH, VARIABLES
 
 ROOT = pathlib.Path(__file__).parents[5]
@@ -80,12 +81,28 @@ def test_playbooks_and_roles_have_the_defaults_of_the_table_where_they_read_a_va
             assert same(yaml.safe_load(value), VARIABLES[name].default), f"{path}: {name} | default({argument})"
 
 
+class Asked(dict):
+    """The variables of a host, with the names of those that are read."""
+
+    def __init__(self, values):
+        super().__init__(values)
+        self.names = set()
+
+    def get(self, key, default=None):
+        self.names.add(key)
+        return super().get(key, default)
+
+
 def test_pull_mode_copies_the_variables_of_the_plan_and_of_modules():
     copied = yaml.safe_load((ROOT / "roles/pull/vars/main.yml").read_text(encoding="utf-8"))["__pull_names"]
     needed = {name for name, variable in VARIABLES.items() if variable.required or variable.modules} | set(OPTIONS)
     needed |= {name for variables in OPTION_VARIABLES.values() for name in variables.values()}
-    # The key of the bucket stays on the controller; the role pull refuses glidein_log_s3.
-    assert needed - set(copied) == {"glidein_log_s3"}
+    variables = Asked({})
+    read_site({"host": variables}, "host", variables)
+    needed |= variables.names & set(VARIABLES)
+    # The role pull refuses glidein_log_s3: the key of the bucket stays on the controller. It sets the token itself, and
+    # the login node's own cycles are ordinary ones.
+    assert needed - set(copied) == {"glidein_log_s3", "glidein_demand_token", "glidein_pull"}
     assert set(copied) <= set(VARIABLES)
 
 
