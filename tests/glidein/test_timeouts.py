@@ -3,14 +3,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tests of steps that hang: the glidein ends or continues without them, and signals end it; logs; clock changes."""
 
+import contextlib
 import itertools
 import os
 import re
 import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from conftest import SELECTED, advance_clock, becomes, limit, program, require, run_lib, wait_for_round
+from conftest import ROOT, SELECTED, SHELLS, advance_clock, becomes, limit, program, require, run_lib, wait_for_round
 from test_endings import assert_ended
 
 # It hangs in a child process, as in programs that start others. No other process sleeps for exactly so long.
@@ -242,3 +245,37 @@ def test_a_change_of_the_clock_neither_ends_a_glidein_nor_delays_its_stop(site, 
     assert_ended(site, status, output, 143, "signal TERM")
     assert "condor_master still runs after 6 s" in output
     assert 6 <= int(output.rsplit("after ", 1)[1].split()[0]) < 80000
+
+
+def test_a_signal_to_the_whole_group_ends_each_step(shell, tmp_path):
+    """The signal ends the processes of a step while the script waits for one: bash may lose the status of another.
+
+    With many scripts at once, some are at this point. A child that does not end shows whether one waits for ever.
+    """
+    script = tmp_path / "steps.sh"
+    script.write_text(
+        f"cd '{ROOT}/files/glidein/lib' && . ./run.sh && . ./limits.sh\n"
+        "(trap '' HUP && exec sleep 600) &\n"
+        "other=$!\n"
+        "trap 'SIGNAL=HUP' HUP\n"
+        "echo ready\n"
+        'while [ -z "$SIGNAL" ]; do run_limited 20 sleep 0.02; done\n'
+        'kill "$other"\n'
+    )
+    command = [*SHELLS[shell], "-u", str(script)]
+    scripts = [
+        subprocess.Popen(command, stdout=-1, stderr=subprocess.DEVNULL, start_new_session=True) for _ in range(60)
+    ]
+    try:
+        for one in scripts:
+            assert one.stdout.readline() == b"ready\n"
+        time.sleep(0.3)
+        for one in scripts:
+            os.killpg(one.pid, signal.SIGHUP)
+        assert becomes(lambda: all(one.poll() is not None for one in scripts))
+    finally:
+        for one in scripts:
+            one.stdout.close()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(one.pid, signal.SIGKILL)
+            one.wait()

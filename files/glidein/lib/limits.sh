@@ -29,9 +29,9 @@ run_limited() {
     ended=$?
     kill -0 "$worker" 2>/dev/null || break
   done
-  # (KILL, because the new process may not have set its handlers for other signals yet.)
-  kill -s KILL "$watchdog" 2>/dev/null
-  wait "$watchdog" 2>/dev/null
+  # (KILL, because the new process may not have set its handlers for other signals yet. If a signal to the whole process group
+  # has ended it while bash waited for the worker, bash may have lost its status, and would wait for ever.)
+  ! kill -s KILL "$watchdog" 2>/dev/null || wait "$watchdog" 2>/dev/null
   if kill -0 "$worker" 2>/dev/null; then
     # (2>/dev/null, because bash prints a message about the killed process.)
     {
