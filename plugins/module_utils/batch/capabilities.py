@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the glidein.ops authors
 # GNU General Public License v3.0 or later (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What some batch systems have beyond base.Scheduler. A class inherits from these first, and from Scheduler last."""
+"""Base classes for capabilities that only some batch systems have. They stand before Scheduler among the bases."""
 
 import abc
 import collections
